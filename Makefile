@@ -1,0 +1,64 @@
+# The one list of tasks. `make help` prints it.
+
+# Everything is built with these. The tag takes the WebP decoder that is compiled
+# in rather than one found on the machine at run time; version stamping is off
+# because it fails in a checkout that belongs to another user.
+export GOFLAGS := -tags=nodynamic -buildvcs=false
+
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+FUZZTIME ?= 30s   # how long each fuzz target runs
+BENCH    ?= .     # which benchmarks run, a regular expression
+BENCHARGS ?=      # more arguments for the reader's benchmark
+
+.PHONY: help setup build demo test check bench bench-reader fuzz lint fmt update clean
+.NOTPARALLEL:
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install the Debian packages that are missing (as root, or with sudo)
+	@scripts/setup test
+
+build: ## build bin/loupe
+	@scripts/setup build
+	go build -o bin/loupe ./cmd/loupe
+
+demo: ## draw a dense chart, ask it a question, print each zoom and the answer
+	@scripts/setup build demo
+	@go build -o bin/loupe ./cmd/loupe
+	@scripts/demo
+
+test: setup check ## the whole test suite: formatting, vet, a build without cgo, tests with the race detector
+	CGO_ENABLED=0 go build ./...
+	go test -race -timeout 15m ./...
+
+check: # the cheap checks that come before the tests
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { \
+		printf 'These files are not formatted; run "make fmt":\n%s\n' "$$unformatted" >&2; exit 1; }
+	go vet ./...
+
+bench: ## measure speed; BENCH=regexp chooses
+	@scripts/setup test
+	go test -run '^$$' -bench '$(strip $(BENCH))' -benchmem ./...
+
+bench-reader: ## how many of 50 charts the built-in reader gets right, with zoom and without
+	@scripts/setup build demo
+	go run ./reader/bench $(BENCHARGS)
+
+fuzz: ## run each fuzz target for FUZZTIME (30s)
+	@scripts/setup test
+	@scripts/fuzz $(strip $(FUZZTIME))
+
+lint: ## golangci-lint, pinned; the first run compiles it
+	go run $(GOLANGCI_LINT) run ./...
+
+fmt: ## format the Go files
+	gofmt -w .
+
+update: ## rewrite the golden files of the tests
+	@scripts/setup test
+	@scripts/update
+
+clean: ## remove what was built
+	rm -rf bin out

@@ -1,0 +1,50 @@
+//go:build !cgo
+
+package picture
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/draw"
+	"image/jpeg"
+	"io"
+)
+
+// decodeJPEGPixels stands in for libjpeg-turbo with the standard library,
+// which repeats colour samples instead of interpolating them, and refuses a
+// CMYK file without the Adobe marker.
+func decodeJPEGPixels(data []byte, o *DecodeOptions) (*image.RGBA, error) {
+	config, err := jpeg.DecodeConfig(bytes.NewReader(data))
+	if err != nil {
+		return nil, jpegError(err)
+	}
+	if err := o.check(JPEG, config.Width, config.Height); err != nil {
+		return nil, err
+	}
+	src, err := jpeg.Decode(bytes.NewReader(data))
+	if err != nil {
+		return nil, jpegError(err)
+	}
+	m := image.NewRGBA(image.Rect(0, 0, config.Width, config.Height))
+	if inks, ok := src.(*image.CMYK); ok {
+		for i, v := range inks.Pix {
+			m.Pix[i] = 255 - v // back to how the file has them
+		}
+		inksToRGB(m)
+		return m, nil
+	}
+	draw.Draw(m, m.Rect, src, src.Bounds().Min, draw.Src)
+	return m, nil
+}
+
+func jpegError(err error) error {
+	var rare jpeg.UnsupportedError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return truncated(JPEG, err)
+	case errors.As(err, &rare):
+		return unsupported(JPEG, "of a rare variant ("+err.Error()+")")
+	}
+	return corrupt(JPEG, err)
+}

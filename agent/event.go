@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go/v2"
+)
+
+// Event is something that happened in a run, told to Options.Observe as it happens. It
+// is one of the types of this file. What an event points at belongs to the run and must
+// not be changed.
+type Event interface{ event() }
+
+// MessageAdded: a message joined the conversation, in the form in which it is sent.
+type MessageAdded struct{ Message anthropic.BetaMessageParam }
+
+// TurnStarted: a request is about to be sent. Turn counts from 1.
+type TurnStarted struct{ Turn int }
+
+// TextStreamed: the model wrote some more text.
+type TextStreamed struct{ Text string }
+
+// TurnRetried: an answer broke off in mid-stream, and the same request is sent again
+// after Wait. Text streamed since TurnStarted is void.
+type TurnRetried struct {
+	Turn int
+	Wait time.Duration
+	Err  error
+}
+
+// CallAnswered: a tool answered a call.
+type CallAnswered struct {
+	Call   anthropic.BetaToolUseBlock
+	Result anthropic.BetaToolResultBlockParam
+}
+
+// ImagesRemoved: images were taken out of older tool results to make room.
+type ImagesRemoved struct{ Images int }
+
+// TurnEnded: an answer came in whole. Usage and Cost are of this turn, the totals of the
+// run so far; costs are in US dollars and zero when the model has no known price.
+type TurnEnded struct {
+	Turn        int
+	StopReason  string
+	Usage       Usage
+	Cost        float64
+	TotalUsage  Usage
+	TotalCost   float64
+	CostIsKnown bool
+}
+
+func (MessageAdded) event()  {}
+func (TurnStarted) event()   {}
+func (TextStreamed) event()  {}
+func (TurnRetried) event()   {}
+func (CallAnswered) event()  {}
+func (ImagesRemoved) event() {}
+func (TurnEnded) event()     {}

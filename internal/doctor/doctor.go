@@ -1,0 +1,360 @@
+// Package doctor finds out what this machine lacks to run, build and test loupe, and
+// the command that installs it. It changes nothing, and uses no network.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Level says how much a finding matters.
+type Level string
+
+const (
+	// Required: without it loupe answers no question here.
+	Required Level = "required"
+	// Optional: without it something is slower, larger or left out.
+	Optional Level = "optional"
+	// Info: a property of the machine; nothing to do about it.
+	Info Level = "info"
+)
+
+// Finding is one thing that was looked for.
+type Finding struct {
+	// Name is what was looked for.
+	Name string `json:"name"`
+	// Level is how much it matters on this machine.
+	Level Level `json:"level"`
+	// OK is set when it is there. It always is for Info.
+	OK bool `json:"ok"`
+	// For is what it is needed for.
+	For string `json:"for"`
+	// Detail is what was found, or what comes of its lack. Never a secret.
+	Detail string `json:"detail,omitempty"`
+	// Packages are the Debian packages that bring it, where they are missing.
+	Packages []string `json:"packages,omitempty"`
+	// Fix is the command that brings it, where it is missing and one does.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Env is all that Check learns of the machine. All functions are needed.
+type Env struct {
+	// LookPath finds a program, as exec.LookPath does.
+	LookPath func(name string) (string, error)
+	// Run runs a program and returns what it printed to standard output.
+	Run func(ctx context.Context, name string, args ...string) ([]byte, error)
+	// Getenv reads the environment, as os.Getenv does.
+	Getenv func(name string) string
+	// ReadFile reads a file, as os.ReadFile does.
+	ReadFile func(name string) ([]byte, error)
+	// Exists reports whether there is such a file or folder.
+	Exists func(name string) bool
+	// Root is set when commands run as the superuser.
+	Root bool
+	// JPEG is set when this program can write JPEG, which takes cgo.
+	JPEG bool
+}
+
+// System is the machine that the process runs on. Whether it can write JPEG is for the
+// caller to say.
+func System(jpeg bool) *Env {
+	return &Env{
+		LookPath: exec.LookPath,
+		Run: func(ctx context.Context, name string, args ...string) ([]byte, error) {
+			return exec.CommandContext(ctx, name, args...).Output()
+		},
+		Getenv:   os.Getenv,
+		ReadFile: os.ReadFile,
+		Exists: func(name string) bool {
+			_, err := os.Stat(name)
+			return err == nil
+		},
+		Root: os.Geteuid() == 0,
+		JPEG: jpeg,
+	}
+}
+
+// timeout is how long one program may take to tell its version.
+const timeout = 10 * time.Second
+
+// What is looked at, on Debian.
+const (
+	python       = "/usr/bin/python3"
+	font         = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
+	jpegHeader   = "/usr/include/jpeglib.h"
+	exifSamples  = "/usr/share/gocode/src/github.com/rwcarlsen/goexif"
+	imageSamples = "/usr/share/gocode/src/golang.org/x/image"
+)
+
+// Check looks for everything, in the order in which it matters. When ctx ends, what was
+// not looked at yet counts as missing.
+func Check(ctx context.Context, env *Env) []Finding {
+	key := Finding{Name: "ANTHROPIC_API_KEY", Level: Optional, For: "asking Claude", OK: env.Getenv("ANTHROPIC_API_KEY") != "", Detail: "set"}
+	reader := Optional
+	if !key.OK {
+		key.Detail = "not set; the built-in reader answers instead"
+		key.Fix = "export ANTHROPIC_API_KEY=your-key"
+		reader = Required
+	}
+	findings := []Finding{key}
+	findings = append(findings, tesseract(ctx, env, reader)...)
+
+	jpeg := Finding{Name: "JPEG output", Level: Optional, For: "small zooms", OK: env.JPEG, Detail: "built in"}
+	if !jpeg.OK {
+		jpeg.Detail = "this loupe was built without cgo; zooms go out as PNG, several times as large"
+		jpeg.Fix = "CGO_ENABLED=1 make build"
+	}
+	findings = append(findings, jpeg, cpu(env))
+
+	findings = append(findings, pythonModules(ctx, env))
+	findings = append(findings, parts(env, "DejaVu fonts", "the demo and the tests",
+		part{path: font, packages: []string{"fonts-dejavu-core"}}))
+	findings = append(findings,
+		parts(env, "C compiler and libjpeg-turbo", "building with JPEG output, and the tests",
+			part{program: "gcc", packages: []string{"gcc", "libc6-dev"}},
+			part{path: jpegHeader, packages: []string{"libjpeg62-turbo-dev"}}),
+		parts(env, "make and git", "building and the tests",
+			part{program: "make", packages: []string{"make"}},
+			part{program: "git", packages: []string{"git"}}),
+		parts(env, "sample pictures", "the tests",
+			part{path: exifSamples, packages: []string{"golang-github-rwcarlsen-goexif-dev"}},
+			part{path: imageSamples, packages: []string{"golang-golang-x-image-dev"}}),
+	)
+	for i, f := range findings {
+		if len(f.Packages) > 0 {
+			findings[i].Fix = install(env, f.Packages)
+			if f.Detail == "" {
+				findings[i].Detail = "not found"
+			}
+		}
+	}
+	return findings
+}
+
+// OK reports whether nothing that is required is missing.
+func OK(findings []Finding) bool {
+	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Level == Required && !f.OK })
+}
+
+func tesseract(ctx context.Context, env *Env, level Level) []Finding {
+	const use = "the built-in reader"
+	engine := Finding{Name: "tesseract", Level: level, For: use}
+	english := Finding{Name: "English for tesseract", Level: level, For: use}
+	// Without the engine nothing can be said of its languages.
+	without := func() []Finding {
+		engine.Packages = []string{"tesseract-ocr", "tesseract-ocr-eng"}
+		return []Finding{engine}
+	}
+	if _, err := env.LookPath("tesseract"); err != nil {
+		return without()
+	}
+	out, err := run(ctx, env, "tesseract", "--version")
+	if err != nil {
+		engine.Detail = "found, but it does not run"
+		return without()
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	version := strings.TrimSpace(strings.TrimPrefix(first, "tesseract"))
+	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	if n, err := strconv.Atoi(major); err == nil && n < 4 {
+		engine.Detail = fmt.Sprintf("version %s is too old; 4 or later reads well enough", version)
+		return without()
+	}
+	engine.OK, engine.Detail = true, "version "+version
+
+	out, err = run(ctx, env, "tesseract", "--list-langs")
+	_, list, _ := strings.Cut(string(out), "\n") // after a heading
+	languages := strings.Fields(list)
+	switch {
+	case err != nil:
+		english.Detail = "tesseract does not list its languages"
+	case slices.Contains(languages, "eng"):
+		english.OK, english.Detail = true, "languages: "+strings.Join(languages, " ")
+	case len(languages) > 0:
+		english.Detail = "not among its languages: " + strings.Join(languages, " ")
+	}
+	if !english.OK {
+		english.Packages = []string{"tesseract-ocr-eng"}
+	}
+	return []Finding{engine, english}
+}
+
+// modules has what the charts are drawn with and the package of each.
+var modules = []struct{ name, pkg string }{
+	{"matplotlib", "python3-matplotlib"},
+	{"PIL", "python3-pil"},
+	{"numpy", "python3-numpy"},
+}
+
+// absent prints those of its arguments that are no modules here, without loading any.
+const absent = `import importlib.util, sys
+print(*[m for m in sys.argv[1:] if importlib.util.find_spec(m) is None])`
+
+func pythonModules(ctx context.Context, env *Env) Finding {
+	f := Finding{Name: "Python and its chart modules", Level: Optional, For: "the demo and the tests"}
+	args := []string{"-c", absent}
+	var packages []string
+	for _, m := range modules {
+		args = append(args, m.name)
+		packages = append(packages, m.pkg)
+	}
+	if !env.Exists(python) {
+		f.Packages = packages
+		return f
+	}
+	out, err := run(ctx, env, python, args...)
+	if err != nil {
+		f.Detail = python + " does not run"
+		f.Packages = packages
+		return f
+	}
+	missing := strings.Fields(string(out))
+	if len(missing) == 0 {
+		f.OK, f.Detail = true, python
+		return f
+	}
+	f.Detail = "without " + strings.Join(missing, ", ")
+	for _, m := range modules {
+		if slices.Contains(missing, m.name) {
+			f.Packages = append(f.Packages, m.pkg)
+		}
+	}
+	return f
+}
+
+// part is a program to be found by its name, or a file or folder by its path, and the
+// packages that bring it.
+type part struct {
+	program, path string
+	packages      []string
+}
+
+// parts makes one finding of things that are of use only together.
+func parts(env *Env, name, use string, all ...part) Finding {
+	f := Finding{Name: name, Level: Optional, For: use}
+	var found, missing []string
+	for _, p := range all {
+		path, there := p.path, false
+		if p.program != "" {
+			path = p.program
+			if at, err := env.LookPath(p.program); err == nil {
+				path, there = at, true
+			}
+		} else {
+			there = env.Exists(p.path)
+		}
+		if there {
+			found = append(found, path)
+			continue
+		}
+		missing = append(missing, path)
+		f.Packages = append(f.Packages, p.packages...)
+	}
+	if f.OK = len(missing) == 0; f.OK {
+		f.Detail = strings.Join(found, ", ")
+	} else {
+		f.Detail = "no " + strings.Join(missing, ", no ")
+	}
+	return f
+}
+
+// cpu tells which vector instructions there are, from the kernel's list.
+func cpu(env *Env) Finding {
+	f := Finding{Name: "processor", Level: Info, OK: true, For: "fast resampling", Detail: "not known"}
+	text, err := env.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return f
+	}
+	for line := range strings.Lines(string(text)) {
+		name, list, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !ok || name != "flags" && name != "Features" {
+			continue
+		}
+		flags := strings.Fields(list)
+		has := func(all ...string) string {
+			for _, flag := range all {
+				if !slices.Contains(flags, flag) {
+					return "no"
+				}
+			}
+			return "yes"
+		}
+		f.Detail = fmt.Sprintf("AVX2 %s, AVX-512 %s", has("avx2"), has("avx512f", "avx512bw", "avx512vl"))
+		break
+	}
+	return f
+}
+
+func run(ctx context.Context, env *Env, name string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return env.Run(ctx, name, args...)
+}
+
+// install is the command that installs packages here.
+func install(env *Env, packages []string) string {
+	if _, err := env.LookPath("apt-get"); err != nil {
+		return "install the equivalent of Debian's " + strings.Join(packages, " ")
+	}
+	command := "apt-get install -y --no-install-recommends " + strings.Join(packages, " ")
+	if env.Root {
+		return command
+	}
+	if _, err := env.LookPath("sudo"); err != nil {
+		return "su -c '" + command + "'"
+	}
+	return "sudo " + command
+}
+
+// Write prints findings for a person: what is there, what is missing and what brings it,
+// and a closing line.
+func Write(w io.Writer, findings []Finding) error {
+	var errs []error
+	printf := func(format string, args ...any) {
+		_, err := fmt.Fprintf(w, format, args...)
+		errs = append(errs, err)
+	}
+	width := 0
+	for _, f := range findings {
+		width = max(width, len(f.Name))
+	}
+	var required, optional int
+	apt := false
+	for _, f := range findings {
+		state := "ok"
+		switch {
+		case f.OK:
+		case f.Level == Required:
+			state = "MISSING"
+			required++
+		default:
+			state = "missing"
+			optional++
+		}
+		printf("%-7s  %-*s  %s (for %s)\n", state, width, f.Name, f.Detail, f.For)
+		if f.Fix != "" {
+			printf("%-7s  %-*s  %s\n", "", width, "", f.Fix)
+			apt = apt || strings.Contains(f.Fix, "apt-get")
+		}
+	}
+	switch {
+	case required > 0:
+		printf("\nLoupe cannot answer questions here yet: run the commands beside what is MISSING.\n")
+	case optional > 0:
+		printf("\nLoupe is ready. What is missing is optional.\n")
+	default:
+		printf("\nLoupe is ready. Nothing is missing.\n")
+	}
+	if apt {
+		printf("On a new machine, run apt-get update before the first apt-get install.\n")
+	}
+	return errors.Join(errs...)
+}

@@ -147,7 +147,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"name":"tesseract","level":"required","ok":false,"for":"the built-in reader","detail":"not found",` +
-		`"packages":["tesseract-ocr"],"fix":"apt-get install -y --no-install-recommends tesseract-ocr"}`
+		`"packages":["tesseract-ocr","tesseract-ocr-eng"],"fix":"apt-get install -y --no-install-recommends tesseract-ocr tesseract-ocr-eng"}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

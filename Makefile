@@ -51,6 +51,7 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 	@scripts/fuzz $(strip $(FUZZTIME))
 
 lint: ## golangci-lint, pinned; the first run compiles it
+	@scripts/setup build
 	go run $(GOLANGCI_LINT) run ./...
 
 fmt: ## format the Go files

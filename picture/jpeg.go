@@ -13,12 +13,26 @@ import (
 // and may be a few bytes of file.
 const maxScans = 100
 
+// jpegPixels is a decoded JPEG file.
+type jpegPixels struct {
+	image  *image.RGBA // RGB and 255 in each pixel
+	inks   bool        // or the four inks as stored
+	coarse bool        // some of the detail is not in the file
+}
+
 func decodeJPEG(data []byte, o *DecodeOptions) (*Picture, error) {
-	m, err := decodeJPEGPixels(data, o)
+	pixels, err := readJPEG(data, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Picture{Image: m, Orientation: exif.Orientation(jpegEXIF(data))}, nil
+	if pixels.inks {
+		inksToRGB(pixels.image)
+	}
+	p := &Picture{Image: pixels.image, Orientation: exif.Orientation(jpegEXIF(data))}
+	if pixels.coarse {
+		p.Notes = []string{"this progressive JPEG lacks its finest detail, perhaps because it was cut short; small print in it may be blurred"}
+	}
+	return p, nil
 }
 
 // jpegEXIF returns the content of the first EXIF segment in front of the

@@ -4,12 +4,11 @@ package picture
 
 import (
 	"errors"
-	"image"
 
 	"github.com/loupe-tools/loupe/picture/internal/turbo"
 )
 
-func decodeJPEGPixels(data []byte, o *DecodeOptions) (*image.RGBA, error) {
+func readJPEG(data []byte, o *DecodeOptions) (*jpegPixels, error) {
 	info, err := turbo.Header(data)
 	if err != nil {
 		return nil, jpegError(err)
@@ -17,14 +16,11 @@ func decodeJPEGPixels(data []byte, o *DecodeOptions) (*image.RGBA, error) {
 	if err := o.check(JPEG, info.Width, info.Height); err != nil {
 		return nil, err
 	}
-	m, err := turbo.Decode(data, info, maxScans)
+	m, coarse, err := turbo.Decode(data, info, maxScans)
 	if err != nil {
 		return nil, jpegError(err)
 	}
-	if info.CMYK {
-		inksToRGB(m)
-	}
-	return m, nil
+	return &jpegPixels{image: m, inks: info.CMYK, coarse: coarse}, nil
 }
 
 func jpegError(err error) error {

@@ -11,10 +11,10 @@ import (
 	"io"
 )
 
-// decodeJPEGPixels stands in for libjpeg-turbo with the standard library,
-// which repeats colour samples instead of interpolating them, and refuses a
-// CMYK file without the Adobe marker.
-func decodeJPEGPixels(data []byte, o *DecodeOptions) (*image.RGBA, error) {
+// readJPEG stands in for libjpeg-turbo with the standard library, which repeats
+// colour samples instead of interpolating them, and refuses a CMYK file without
+// the Adobe marker.
+func readJPEG(data []byte, o *DecodeOptions) (*jpegPixels, error) {
 	config, err := jpeg.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return nil, jpegError(err)
@@ -27,15 +27,17 @@ func decodeJPEGPixels(data []byte, o *DecodeOptions) (*image.RGBA, error) {
 		return nil, jpegError(err)
 	}
 	m := image.NewRGBA(image.Rect(0, 0, config.Width, config.Height))
-	if inks, ok := src.(*image.CMYK); ok {
-		for i, v := range inks.Pix {
-			m.Pix[i] = 255 - v // back to how the file has them
+	if cmyk, ok := src.(*image.CMYK); ok {
+		for y := range config.Height {
+			row := cmyk.Pix[y*cmyk.Stride : y*cmyk.Stride+m.Stride]
+			for i, v := range row {
+				m.Pix[y*m.Stride+i] = 255 - v // back to how the file has them
+			}
 		}
-		inksToRGB(m)
-		return m, nil
+		return &jpegPixels{image: m, inks: true}, nil
 	}
 	draw.Draw(m, m.Rect, src, src.Bounds().Min, draw.Src)
-	return m, nil
+	return &jpegPixels{image: m}, nil
 }
 
 func jpegError(err error) error {

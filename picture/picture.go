@@ -103,8 +103,12 @@ func Decode(r io.Reader, o *DecodeOptions) (*Picture, error) {
 		p, err = decodeJPEG(data, o)
 	case GIF:
 		p, err = decodeGIF(data, o)
-	default:
-		err = unsupported(format, "of this kind")
+	case WebP:
+		p, err = decodeWebP(data, o)
+	case TIFF:
+		p, err = decodeTIFF(data, o)
+	case BMP:
+		p, err = decodeBMP(data, o)
 	}
 	if err != nil {
 		return nil, err

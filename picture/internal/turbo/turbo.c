@@ -118,8 +118,25 @@ int turbo_header(const uint8_t *src, size_t len, turbo_info *info, turbo_error *
 	return TURBO_OK;
 }
 
+/* Whether the scans of a progressive file left out some coefficients, or some
+   of their bits. That is allowed, and mostly means that the file was cut at the
+   end of a scan. */
+static int leaves_out(j_decompress_ptr d) {
+	if (!d->progressive_mode || d->coef_bits == NULL) {
+		return 0;
+	}
+	for (int c = 0; c < d->num_components; c++) {
+		for (int i = 0; i < DCTSIZE2; i++) {
+			if (d->coef_bits[c][i] != 0) {
+				return 1;
+			}
+		}
+	}
+	return 0;
+}
+
 int turbo_decode(const uint8_t *src, size_t len, int width, int height, int max_scans,
-                 uint8_t *dst, turbo_error *err) {
+                 uint8_t *dst, int *coarse, turbo_error *err) {
 	struct jpeg_decompress_struct d;
 	error_manager m;
 	progress_manager p;
@@ -157,6 +174,7 @@ int turbo_decode(const uint8_t *src, size_t len, int width, int height, int max_
 		}
 		jpeg_read_scanlines(&d, rows, n);
 	}
+	*coarse = leaves_out(&d);
 	jpeg_finish_decompress(&d);
 	jpeg_destroy_decompress(&d);
 	return TURBO_OK;

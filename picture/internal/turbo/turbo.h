@@ -29,9 +29,10 @@ int turbo_header(const uint8_t *src, size_t len, turbo_info *info, turbo_error *
 
 /* Decodes the JPEG file at src into dst, width * height * 4 bytes without
    padding: RGBA with alpha 255, or the four inks when info->cmyk was set.
+   *coarse is set when a progressive file leaves out some of the detail.
    Nothing in dst is to be used unless TURBO_OK is returned. */
 int turbo_decode(const uint8_t *src, size_t len, int width, int height, int max_scans,
-                 uint8_t *dst, turbo_error *err);
+                 uint8_t *dst, int *coarse, turbo_error *err);
 
 /* Encodes RGBX rows at full chroma resolution. The result is in *out (*len
    bytes), to be released with turbo_free; after an error it is NULL. */

@@ -38,20 +38,22 @@ func Header(data []byte) (Info, error) {
 
 // Decode decodes the JPEG file in data. For a file whose Info says CMYK the
 // four bytes of a pixel are the stored inks, else they are R, G, B and 255.
-// A file with more than maxScans scans is refused as corrupt.
-func Decode(data []byte, info Info, maxScans int) (*image.RGBA, error) {
+// coarse says that a progressive file leaves out some of the detail. A file
+// with more than maxScans scans is refused as corrupt.
+func Decode(data []byte, info Info, maxScans int) (m *image.RGBA, coarse bool, err error) {
 	if len(data) == 0 || info.Width <= 0 || info.Height <= 0 {
-		return nil, ErrCorrupt
+		return nil, false, ErrCorrupt
 	}
-	m := image.NewRGBA(image.Rect(0, 0, info.Width, info.Height))
+	m = image.NewRGBA(image.Rect(0, 0, info.Width, info.Height))
+	var left C.int
 	var e C.turbo_error
 	// The buffers are used by C during the call only.
 	if C.turbo_decode((*C.uint8_t)(unsafe.SliceData(data)), C.size_t(len(data)),
 		C.int(info.Width), C.int(info.Height), C.int(maxScans),
-		(*C.uint8_t)(unsafe.SliceData(m.Pix)), &e) != C.TURBO_OK {
-		return nil, failure(&e)
+		(*C.uint8_t)(unsafe.SliceData(m.Pix)), &left, &e) != C.TURBO_OK {
+		return nil, false, failure(&e)
 	}
-	return m, nil
+	return m, left != 0, nil
 }
 
 // Encode returns m as a baseline JPEG file with full chroma resolution, with

@@ -11,7 +11,7 @@ const Available = false
 func Header([]byte) (Info, error) { return Info{}, ErrUnsupported }
 
 // Decode is not part of this build.
-func Decode([]byte, Info, int) (*image.RGBA, error) { return nil, ErrUnsupported }
+func Decode([]byte, Info, int) (*image.RGBA, bool, error) { return nil, false, ErrUnsupported }
 
 // Encode is not part of this build.
 func Encode(*image.RGBA, int) ([]byte, error) { return nil, ErrUnsupported }

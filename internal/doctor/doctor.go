@@ -19,11 +19,11 @@ import (
 type Level string
 
 const (
-	// Required: without it loupe answers no question here.
+	// Required is for that without which loupe answers no question here.
 	Required Level = "required"
-	// Optional: without it something is slower, larger or left out.
+	// Optional is for that without which something is slower, larger or left out.
 	Optional Level = "optional"
-	// Info: a property of the machine; nothing to do about it.
+	// Info is for properties of the machine that nothing can be done about.
 	Info Level = "info"
 )
 

@@ -33,8 +33,8 @@ import (
 
 // Defaults of the limits in [Options].
 const (
-	// DefaultMaxBytes is room for an uncompressed 8-bit picture of 44 megapixels.
-	DefaultMaxBytes = 128 << 20
+	// DefaultMaxBytes is room for an uncompressed 8-bit picture of 89 megapixels.
+	DefaultMaxBytes = 256 << 20
 	// DefaultTimeout is the time that one fetch of a URL may take in all.
 	DefaultTimeout = 30 * time.Second
 )

@@ -1,0 +1,203 @@
+package reader
+
+import (
+	"context"
+	"image"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/loupe-tools/loupe/picture"
+)
+
+// A page is everything that was found in one image of a request: a view or the result
+// of a zoom. It holds no pixels. Pages are kept and shared, and never changed.
+type page struct {
+	size    image.Point
+	lines   []pageLine
+	regions []region
+}
+
+// A pageLine is one line as read, in the pixels of the page.
+type pageLine struct {
+	words []seenWord
+	box   image.Rectangle
+	tall  float64
+}
+
+// How an image is read.
+const (
+	widest       = 1568 // pixels; the engine reads larger print worse, not better
+	rowHeight    = 34   // of a line on the sheet, in pixels
+	maxRows      = 120
+	likelyText   = 0.5 // least score of a region that is read
+	plausible    = 45  // least mean confidence of a line that is kept
+	certainWords = 80
+)
+
+// readPage reads an image twice: as a whole, where the engine itself decides where
+// text is, and line by line on a sheet of the regions that look like text. What both
+// agree on is marked so.
+func (e *engine) readPage(ctx context.Context, m *image.RGBA) (*page, error) {
+	p := &page{size: m.Rect.Size(), regions: findRegions(m)}
+	var rows []row
+	for _, r := range p.regions {
+		if r.score >= likelyText && len(rows) < maxRows {
+			rows = append(rows, row{r.box, rowHeight})
+		}
+	}
+	type reading struct {
+		words []word
+		err   error
+	}
+	// Both readings at once where there is a processor for each; this goroutine ends
+	// with the engine, which ends with ctx.
+	whole := make(chan reading, 1)
+	go func() {
+		words, err := e.readWhole(ctx, m)
+		whole <- reading{words, err}
+	}()
+	lines, err := e.readRows(ctx, m, rows)
+	w := <-whole
+	if err != nil {
+		return nil, err
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	p.merge(lines, w.words)
+	return p, nil
+}
+
+// readWhole reads all of m, made smaller when it is wider than the engine likes.
+func (e *engine) readWhole(ctx context.Context, m *image.RGBA) ([]word, error) {
+	size := m.Rect.Size()
+	small := m
+	if size.X > widest {
+		target := image.Pt(widest, max(1, size.Y*widest/size.X))
+		small = picture.Resample(m, m.Rect, target)
+	}
+	words, err := e.read(ctx, gray(small), sparse)
+	if err != nil {
+		return nil, err
+	}
+	if small != m {
+		for i := range words {
+			words[i].box = mapBox(words[i].box, small.Rect, m.Rect)
+		}
+	}
+	return words, nil
+}
+
+// merge makes the lines of the page from both readings.
+func (p *page) merge(rows [][]word, whole []word) {
+	var kept []pageLine
+	for _, r := range rows {
+		l := newLine(r)
+		if len(l.words) > 0 && l.conf() >= plausible {
+			kept = append(kept, l)
+		}
+	}
+	used := make([]bool, len(whole))
+	for i := range kept {
+		for j := range kept[i].words {
+			w := &kept[i].words[j]
+			for k, o := range whole {
+				if overlap(w.box, o.box) < 0.5 {
+					continue
+				}
+				used[k] = true
+				if o.text == w.text {
+					w.agreed = true
+				} else if o.conf >= certainWords && strings.Trim(o.text, ".,:;|") != strings.Trim(w.text, ".,:;|") {
+					w.disputed = true
+				}
+			}
+		}
+	}
+	// What only the reading of the whole has.
+	var left []word
+	for k, o := range whole {
+		if !used[k] && o.conf >= 60 && o.box.Dy() <= 2*maxTextHeight {
+			left = append(left, o)
+		}
+	}
+	for _, words := range rowsOf(left) {
+		l := newLine(words)
+		if len(l.words) > 0 && l.conf() >= plausible && strings.ContainsFunc(l.text(), isAlnum) {
+			kept = append(kept, l)
+		}
+	}
+	p.lines = kept
+}
+
+func isAlnum(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+}
+
+func newLine(words []word) pageLine {
+	var l pageLine
+	for _, w := range words {
+		// A tick mark or a stroke of a curve beside the text.
+		if len([]rune(w.text)) == 1 && !isAlnum([]rune(w.text)[0]) && !strings.ContainsAny(w.text, "$€£¥%&+-=") {
+			continue
+		}
+		l.words = append(l.words, seenWord{word: w})
+		l.box = l.box.Union(w.box)
+	}
+	var tall []float64
+	for _, w := range l.words {
+		tall = append(tall, capital(w.text, w.box.Dy()))
+	}
+	if len(tall) > 0 {
+		slices.Sort(tall)
+		l.tall = tall[len(tall)/2]
+	}
+	return l
+}
+
+func (l *pageLine) text() string  { return (&textLine{words: l.words}).text() }
+func (l *pageLine) conf() float64 { return (&textLine{words: l.words}).conf() }
+
+// capital estimates the height of a capital letter from the height of a word's ink.
+func capital(text string, height int) float64 {
+	h := float64(height)
+	up := strings.ContainsFunc(text, func(r rune) bool {
+		return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || strings.ContainsRune("bdfhklt%$€£()[]/|", r)
+	})
+	down := strings.ContainsAny(text, "gjpqy,;()[]|Q$/")
+	switch {
+	case up && down:
+		return h / 1.27
+	case up:
+		return h
+	case down:
+		return h
+	}
+	return h * 1.35
+}
+
+// rowsOf groups words into lines: side by side, with no more than a wide space between.
+func rowsOf(words []word) [][]word {
+	words = slices.Clone(words)
+	slices.SortStableFunc(words, func(a, b word) int { return a.box.Min.X - b.box.Min.X })
+	var rows [][]word
+	for _, w := range words {
+		best, gap := -1, math.MaxInt
+		for i, r := range rows {
+			last := r[len(r)-1].box
+			h := max(last.Dy(), w.box.Dy())
+			shared := min(last.Max.Y, w.box.Max.Y) - max(last.Min.Y, w.box.Min.Y)
+			space := w.box.Min.X - last.Max.X
+			if 2*shared >= min(last.Dy(), w.box.Dy()) && space <= h*5/4+2 && space >= -h && space < gap {
+				best, gap = i, space
+			}
+		}
+		if best < 0 {
+			rows = append(rows, []word{w})
+		} else {
+			rows[best] = append(rows[best], w)
+		}
+	}
+	return rows
+}

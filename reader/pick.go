@@ -1,0 +1,457 @@
+package reader
+
+import (
+	"image"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// A textLine is one line of text somewhere in a view.
+type textLine struct {
+	words []seenWord
+	box   image.Rectangle // pixels of the view
+	image int             // which view, from 0
+	tall  float64         // height of a capital as it was read, in pixels of the image read
+	page  *page           // the image it was read in
+	inset image.Rectangle // the line in the pixels of that image
+}
+
+// A seenWord is a word with what a second reading made of it.
+type seenWord struct {
+	word
+	agreed   bool // a second reading gave the same characters
+	disputed bool // a second reading gave others
+}
+
+// legible is the height of a capital in pixels from which a reading is taken for what
+// is written. The engine reads much of what is smaller, but with single digits wrong;
+// such a reading says only where to look closer.
+const legible = 13.0
+
+func (l *textLine) trusted() bool { return l.tall >= legible }
+
+func (l *textLine) text() string {
+	parts := make([]string, len(l.words))
+	for i, w := range l.words {
+		parts[i] = w.text
+	}
+	return strings.Join(parts, " ")
+}
+
+func (l *textLine) conf() float64 {
+	if len(l.words) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, w := range l.words {
+		sum += w.conf
+	}
+	return sum / float64(len(l.words))
+}
+
+// A candidate is a piece of a line that may be the answer.
+type candidate struct {
+	value  string // as an answer gives it: with its unit or sign
+	core   string // the value alone
+	line   *textLine
+	from   int // words of the line that hold the value itself, [from, to)
+	to     int
+	score  float64
+	direct bool // the line itself holds words of the question
+}
+
+// accepted is the least score of an answer: evidence of one strong kind, or of two
+// weak ones.
+const accepted = 3.0
+
+var (
+	grouped     = regexp.MustCompile(`^\d{1,3}(,\d{3})+(\.\d+)?$`)
+	plainNumber = regexp.MustCompile(`^\d+(\.\d+)?$`)
+	number      = regexp.MustCompile(`^([-+−–~≈±]?)([$€£¥]?)([-−]?)(\d[\d,.]*)(%?)([\p{L}°µ²³/]*)$`)
+	unitWord    = regexp.MustCompile(`^[\p{L}°µ%/²³·.-]{1,16}$`)
+	dateForms   = regexp.MustCompile(`(?i)\b(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|(?:\d{1,2}(?:st|nd|rd|th)? )?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?(?: \d{1,2}(?:st|nd|rd|th)?)?(?:,? \d{4})?|(?:1[5-9]|20)\d{2})\b`)
+	clockForm   = regexp.MustCompile(`(?i)\b\d{1,2}[:.]\d{2}(?::\d{2})?(?: ?[ap]\.?m\b\.?)?`)
+	codeForm    = regexp.MustCompile(`^(?:[\p{L}\p{N}]+(?:[-_/.:@+#][\p{L}\p{N}]+)+|\p{L}+\d[\p{L}\p{N}]*|\d+\p{L}[\p{L}\p{N}]*|\d{4,})$`)
+)
+
+// candidates lists what in the lines is of the kind asked for, best first.
+func candidates(q *question, lines []*textLine) []candidate {
+	if q.kind == kindText || q.kind == kindAll || q.kind == kindBeyond {
+		return nil
+	}
+	var out []candidate
+	for _, l := range lines {
+		if q.image >= 0 && l.image != q.image {
+			continue
+		}
+		for _, c := range valuesIn(q, l) {
+			c.weigh(q, lines)
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b candidate) int {
+		switch {
+		case a.score > b.score:
+			return -1
+		case a.score < b.score:
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+// valuesIn finds the values of the kind asked for in one line.
+func valuesIn(q *question, l *textLine) []candidate {
+	var out []candidate
+	switch q.kind {
+	case kindDate, kindClock:
+		form := dateForms
+		if q.kind == kindClock {
+			form = clockForm
+		}
+		text := l.text()
+		for _, at := range form.FindAllStringIndex(text, -1) {
+			from := strings.Count(text[:at[0]], " ")
+			value := text[at[0]:at[1]]
+			out = append(out, candidate{value: value, core: value, line: l, from: from, to: min(len(l.words), from+1+strings.Count(value, " "))})
+		}
+	case kindCode:
+		for i, w := range l.words {
+			t := strings.Trim(w.text, ",;:.()[]\"'“”‘’")
+			if codeForm.MatchString(t) && strings.ContainsFunc(t, func(r rune) bool { return unicode.IsDigit(r) || r == '@' || r == '.' || r == '-' }) {
+				out = append(out, candidate{value: t, core: t, line: l, from: i, to: i + 1})
+			}
+		}
+	default:
+		for i := range l.words {
+			if c, ok := numberAt(l, i); ok && q.takes(c) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// numberAt reads a number that starts at word i, with the sign before it and the unit
+// behind it.
+func numberAt(l *textLine, i int) (candidate, bool) {
+	text := strings.Trim(l.words[i].text, ";:()[]{}\"'“”‘’|*")
+	text = strings.TrimRight(text, ".,!?")
+	to := i + 1
+	// The engine may see a gap behind the comma of a group.
+	if strings.HasSuffix(l.words[i].text, ",") && to < len(l.words) {
+		next := strings.TrimRight(l.words[to].text, ".,;:)")
+		if len(next) == 3 && plainNumber.MatchString(next) && number.MatchString(text) && nearby(l.words[i].box, l.words[to].box) {
+			text += "," + next
+			to++
+		}
+	}
+	m := number.FindStringSubmatch(text)
+	if m == nil {
+		return candidate{}, false
+	}
+	core := strings.TrimRight(m[4], ".,")
+	if !grouped.MatchString(core) && !plainNumber.MatchString(core) {
+		return candidate{}, false
+	}
+	value := m[1] + m[2] + m[3] + core + m[5]
+	if m[1] == "–" {
+		value = m[2] + m[3] + core + m[5]
+	}
+	if m[6] != "" {
+		if len([]rune(m[6])) > 4 {
+			return candidate{}, false
+		}
+		value += m[6]
+	}
+	if m[2] == "" && i > 0 && strings.ContainsAny(l.words[i-1].text, "$€£¥") && len([]rune(l.words[i-1].text)) == 1 {
+		value = l.words[i-1].text + value
+	}
+	if m[5] == "" && m[6] == "" && to < len(l.words) {
+		next := l.words[to]
+		unit := strings.TrimRight(next.text, ".,;:)!")
+		if next.conf >= 50 && unitWord.MatchString(unit) && nearby(l.words[to-1].box, next.box) && !emptyWords[strings.ToLower(unit)] {
+			value += " " + unit
+		}
+	}
+	return candidate{value: value, core: core, line: l, from: i, to: to}, true
+}
+
+// nearby reports whether b follows a with no more than a wide space between them.
+func nearby(a, b image.Rectangle) bool {
+	return b.Min.X-a.Max.X <= max(3, max(a.Dy(), b.Dy())*5/4)
+}
+
+// takes reports whether the number is of the kind asked for.
+func (q *question) takes(c candidate) bool {
+	lower := strings.ToLower(c.line.text())
+	switch q.kind {
+	case kindPercent:
+		return strings.Contains(c.value, "%") || strings.Contains(lower, "percent") || strings.Contains(lower, "per cent") || strings.Contains(lower, "%")
+	case kindMoney:
+		return true
+	}
+	return true
+}
+
+// weigh scores a candidate by where the words of the question stand.
+func (c *candidate) weigh(q *question, lines []*textLine) {
+	l := c.line
+	rest := slices.Concat(l.words[:c.from], l.words[c.to:])
+	conceptSeen := len(q.concept) == 0
+	nameMissing := false
+	inLine := 0
+	for _, w := range q.words {
+		concept := conceptOf(w)
+		name := slices.ContainsFunc(q.names, func(n string) bool { return strings.EqualFold(n, w) })
+		weight := 1.5
+		switch {
+		case concept != "":
+			weight = 3
+		case name:
+			weight = 2.5
+		}
+		// A value that is itself a word of the question is no answer to it.
+		if matches(w, l.words[c.from:c.to]) {
+			c.score -= 3
+			continue
+		}
+		if matches(w, rest) {
+			c.score += weight
+			inLine++
+			conceptSeen = conceptSeen || concept != ""
+			continue
+		}
+		best := 0.0
+		for _, other := range lines {
+			if other == l || other.image != l.image || !matches(w, other.words) {
+				continue
+			}
+			best = max(best, relation(other.box, c.box(), l.box))
+		}
+		if best > 0 {
+			c.score += weight * best
+			conceptSeen = conceptSeen || concept != "" && best >= 0.5
+		}
+		if name && best < 0.5 {
+			nameMissing = true
+		}
+	}
+	for _, u := range q.units {
+		if strings.HasSuffix(c.value, " "+u) || similar(u, lastWord(c.value)) {
+			c.score += 1.5
+		}
+	}
+	c.direct = inLine > 0
+	annotation := c.isNote()
+	if annotation && q.marked {
+		c.score += 0.5
+	}
+	if !conceptSeen {
+		c.score -= 1.5
+		if !annotation || !q.marked {
+			c.score -= 1.5
+		}
+	}
+	// One of several things was named, and nothing near the value names it: good
+	// enough only for a note that says itself what it is ("peak: 6,053 units").
+	if nameMissing && !(annotation && inLine > 0 && conceptSeen) {
+		c.score -= 1.5
+	}
+	if rivalName(q, rest) {
+		c.score -= 5
+	}
+	switch q.kind {
+	case kindMoney:
+		if strings.ContainsAny(c.value, "$€£¥") {
+			c.score++
+		} else if !strings.Contains(c.core, ".") {
+			c.score -= 0.5
+		}
+	case kindPercent:
+		if strings.Contains(c.value, "%") {
+			c.score++
+		}
+	}
+}
+
+// box is where the value itself stands, in pixels of the view.
+func (c *candidate) box() image.Rectangle {
+	var b image.Rectangle
+	for _, w := range c.line.words[c.from:c.to] {
+		b = b.Union(w.box)
+	}
+	return b
+}
+
+// isNote reports whether the value stands in a short line with words of its own, as a
+// note in a chart does and a number on an axis does not.
+func (c *candidate) isNote() bool {
+	letters := 0
+	for i, w := range c.line.words {
+		if i >= c.from && i < c.to {
+			continue
+		}
+		n := 0
+		for _, r := range w.text {
+			if unicode.IsLetter(r) {
+				n++
+			}
+		}
+		if n >= 3 {
+			letters++
+		}
+	}
+	return letters > 0 && len(c.line.words) <= 8
+}
+
+// relation says how strongly a line at other speaks for a value: 1 beside it in its
+// row, less above it in its column, less again close by; 0 elsewhere.
+func relation(other, value, line image.Rectangle) float64 {
+	h := max(1, value.Dy())
+	sameRow := min(other.Max.Y, value.Max.Y)-max(other.Min.Y, value.Min.Y) > min(other.Dy(), h)/2
+	if sameRow && other.Max.X <= value.Min.X+h {
+		return 0.9
+	}
+	sharesColumn := min(other.Max.X, value.Max.X) > max(other.Min.X, value.Min.X)
+	if sharesColumn && other.Max.Y <= value.Min.Y+h/2 {
+		gap := value.Min.Y - other.Max.Y
+		if gap <= 2*h {
+			return 0.8
+		}
+		// A heading of a column is about as wide as what stands under it; a title over
+		// everything is not one.
+		if other.Dx() <= 6*max(value.Dx(), 2*h) {
+			return 0.6
+		}
+		return 0
+	}
+	if sharesColumn && other.Min.Y-value.Max.Y >= -h/2 && other.Min.Y-value.Max.Y <= h {
+		return 0.4
+	}
+	return 0
+}
+
+// matches reports whether one of the words, or two that belong together, is w.
+func matches(w string, words []seenWord) bool {
+	concept := conceptOf(w)
+	for i, s := range words {
+		got := clean(s.text)
+		if got == "" {
+			continue
+		}
+		if similar(w, got) || concept != "" && conceptOf(got) == concept {
+			return true
+		}
+		if i+1 < len(words) && strings.EqualFold(squeeze(w), squeeze(got+clean(words[i+1].text))) {
+			return true
+		}
+		// "SKU-1042:" and "a/b" are several words to the engine's one.
+		for _, part := range strings.FieldsFunc(got, func(r rune) bool { return strings.ContainsRune(":/=()", r) }) {
+			if part != got && similar(w, part) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func clean(s string) string {
+	return strings.ToLower(strings.TrimFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '%' }))
+}
+
+func squeeze(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, s)
+}
+
+// similar reports whether two words in lower case are one, give or take a plural and,
+// in a long word of letters alone, one letter that the engine may have got wrong.
+func similar(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if squeeze(a) == squeeze(b) && squeeze(a) != "" {
+		return true
+	}
+	ra, rb := []rune(a), []rune(b)
+	if strings.TrimSuffix(a, "s") == strings.TrimSuffix(b, "s") && len(ra) > 3 {
+		return true
+	}
+	letters := func(s []rune) bool {
+		return !slices.ContainsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) })
+	}
+	return len(ra) >= 5 && len(ra) < 40 && len(rb) < 40 && letters(ra) && letters(rb) && distance(ra, rb) <= 1
+}
+
+// distance is the number of letters to change, add or drop to make b of a.
+func distance(a, b []rune) int {
+	if d := len(a) - len(b); d > 1 || d < -1 {
+		return 2
+	}
+	before := make([]int, len(b)+1)
+	for j := range before {
+		before[j] = j
+	}
+	for i := range a {
+		now := make([]int, len(b)+1)
+		now[0] = i + 1
+		for j := range b {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			now[j+1] = min(before[j]+cost, before[j+1]+1, now[j]+1)
+		}
+		before = now
+	}
+	return before[len(b)]
+}
+
+func lastWord(s string) string {
+	f := strings.Fields(s)
+	if len(f) == 0 {
+		return ""
+	}
+	return strings.ToLower(f[len(f)-1])
+}
+
+// rivalName reports whether the words name a thing of the same sort as the one asked
+// for, but another: "Widget-D" where "Widget-C" was asked for.
+func rivalName(q *question, words []seenWord) bool {
+	for _, n := range q.names {
+		if matches(strings.ToLower(n), words) {
+			return false
+		}
+	}
+	for _, n := range q.names {
+		for _, w := range words {
+			if sibling(n, w.text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sibling reports whether two names differ only in a short ending: "Widget-C" and
+// "Widget-F", "M8" and "M10".
+func sibling(a, b string) bool {
+	a, b = squeeze(a), squeeze(b)
+	if a == b || len(a) < 2 || len(b) < 2 || math.Abs(float64(len(a)-len(b))) > 1 {
+		return false
+	}
+	shared := 0
+	for shared < min(len(a), len(b)) && a[shared] == b[shared] {
+		shared++
+	}
+	return shared >= max(1, max(len(a), len(b))-2) && (shared >= 3 || unicode.IsDigit(rune(a[len(a)-1])) && unicode.IsDigit(rune(b[len(b)-1])))
+}

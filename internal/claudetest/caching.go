@@ -111,7 +111,7 @@ func prompt(r *Request) []piece {
 	// cache_control of the request marks the last block that can carry one.
 	if present(r.top["cache_control"]) {
 		for i := len(r.blocks) - 1; i >= 0; i-- {
-			if t := r.blocks[i].Type; t != "thinking" && t != "redacted_thinking" {
+			if !isThinking(r.blocks[i].Type) {
 				pieces[len(pieces)-len(r.blocks)+i].marked = true
 				break
 			}

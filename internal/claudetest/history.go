@@ -22,8 +22,7 @@ func newMemory() memory {
 type issued struct {
 	blocks []issuedBlock
 	calls  bool   // it holds a call
-	before digest // of the conversation that it answered
-	model  string
+	before digest // of the prefix that it answered, see prefixes
 }
 
 type issuedBlock struct {
@@ -53,11 +52,37 @@ func conversation(blocks []block) []digest {
 	return digests
 }
 
+// prefixes returns the digest of what thinking at each block is bound to and, last,
+// that of the whole: tools, system and the messages before it, without the thinking
+// in them. Source: the page on preserved thinking, and reports of what the API
+// refuses: a changed system prompt and a tool more, but not thinking left out.
+func prefixes(r *Request) []digest {
+	var at digest
+	for _, raw := range r.Tools {
+		at = at.extend("tool", canonicalBlock(raw))
+	}
+	for _, b := range r.system {
+		at = at.extend("system", b.canonical)
+	}
+	digests := make([]digest, 0, len(r.blocks)+1)
+	for _, b := range r.blocks {
+		digests = append(digests, at)
+		if !isThinking(b.Type) {
+			at = at.extend(b.role, b.canonical)
+		}
+	}
+	return append(digests, at)
+}
+
+func isThinking(kind string) bool { return kind == "thinking" || kind == "redacted_thinking" }
+
 // keep remembers an answer to a request.
 func (m *memory) keep(r *Request, answer *wire.Message, cut bool) {
-	digests := conversation(r.blocks)
-	turn := &issued{before: digests[len(digests)-1], model: r.Model}
-	end := turn.before
+	turn := &issued{}
+	before := prefixes(r)
+	turn.before = before[len(before)-1]
+	whole := conversation(r.blocks)
+	end := whole[len(whole)-1]
 	for i, b := range answer.Content {
 		raw, err := json.Marshal(b)
 		if err != nil {
@@ -87,7 +112,7 @@ const modified = "%s: `thinking` or `redacted_thinking` blocks in the latest ass
 func thinkingGenuine(h *Handler, r *Request) *wire.Error {
 	seen := map[string]bool{}
 	for _, b := range r.blocks {
-		if b.Type != "thinking" && b.Type != "redacted_thinking" {
+		if !isThinking(b.Type) {
 			continue
 		}
 		m := mark(b.RequestBlock)
@@ -159,38 +184,35 @@ func (h *Handler) issuedAt(blocks []block, i int) (*issued, int) {
 }
 
 func altered(want issuedBlock, got block) *wire.Error {
-	if strings.HasSuffix(want.kind, "thinking") || strings.HasSuffix(got.Type, "thinking") {
+	if isThinking(want.kind) || isThinking(got.Type) {
 		return wire.Invalid(modified, got.path)
 	}
 	return wire.Invalid("%s: this turn is not the one that was returned: expected %s here", got.path, want.canonical)
 }
 
-// thinkingBound: on models that bind thinking to its conversation, nothing before it
-// may have changed and the model is the same, unless the request asks for such blocks
-// to be dropped. Source: the API reference, "thinking.block_binding".
+// thinkingBound: on models that bind thinking to its conversation, neither tools nor
+// system nor any message before it may have changed, unless the request asks for such
+// blocks to be dropped. Source: as for prefixes. The API refuses this on accounts
+// made since 31 August 2026; the double is such an account.
 func thinkingBound(h *Handler, r *Request) *wire.Error {
 	if !r.model.BindsPrefix || r.dropsBlocks() {
 		return nil
 	}
-	digests := conversation(r.blocks)
+	before := prefixes(r)
 	for i, b := range r.blocks {
-		if b.Type != "thinking" && b.Type != "redacted_thinking" {
+		turn := h.memory.byMark[mark(b.RequestBlock)]
+		if !isThinking(b.Type) || turn == nil {
 			continue
 		}
-		m := mark(b.RequestBlock)
-		turn := h.memory.byMark[m]
-		if turn == nil {
-			continue // another rule's matter
-		}
-		at := 0
+		start := i
 		for k, was := range turn.blocks {
-			if was.mark == m {
-				at = k
+			if was.mark == mark(b.RequestBlock) {
+				start = i - k
 			}
 		}
-		if i < at || digests[i-at] != turn.before || turn.model != r.Model {
-			return wire.Invalid("%s: this `%s` block was created in a different conversation, or the messages before it have changed since",
-				b.path, b.Type)
+		if start < 0 || before[start] != turn.before {
+			return wire.Invalid("%s: Invalid `signature` in `thinking` block. The block is bound to a different conversation. "+
+				"Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".", b.path)
 		}
 	}
 	return nil
@@ -220,7 +242,7 @@ func noThinkingAtEnd(h *Handler, r *Request) *wire.Error {
 	digests := conversation(r.blocks)
 	for i, b := range r.blocks {
 		ends := b.role == "assistant" && (i == len(r.blocks)-1 || r.blocks[i+1].role == "user")
-		if ends && strings.HasSuffix(b.Type, "thinking") && !h.memory.paused[digests[i+1]] {
+		if ends && isThinking(b.Type) && !h.memory.paused[digests[i+1]] {
 			return wire.Invalid("messages.%d: The final block in an assistant message cannot be `%s`.", b.message, b.Type)
 		}
 	}

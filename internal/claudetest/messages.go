@@ -1,7 +1,6 @@
 package claudetest
 
 import (
-	"encoding/json"
 	"strings"
 	"unicode"
 
@@ -21,13 +20,9 @@ func messageList(_ *Handler, r *Request) *wire.Error {
 	if len(r.Messages) > 100_000 {
 		return wire.Invalid("messages: too many messages: %d > 100000", len(r.Messages))
 	}
-	var raws []map[string]json.RawMessage
-	if err := json.Unmarshal(r.top["messages"], &raws); err != nil {
-		return typeError(err)
-	}
 	for i, m := range r.Messages {
 		path := join("messages", itoa(i))
-		if err := fields("role content").only(raws[i], path); err != nil {
+		if err := fields("role content").only(r.messages[i], path); err != nil {
 			return err
 		}
 		if m.Role != "user" && m.Role != "assistant" {
@@ -83,10 +78,6 @@ func blockFields(_ *Handler, r *Request) *wire.Error {
 			}
 		}
 		return nil
-	}
-	var err *wire.Error
-	if r.system, err = parseContent(r.top["system"], "system"); err != nil {
-		return err
 	}
 	if err := check(r.system, "system"); err != nil {
 		return err

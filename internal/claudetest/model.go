@@ -8,7 +8,7 @@ type Model struct {
 	Context     int  // context window, in tokens
 	MaxOutput   int  // largest max_tokens
 	NoPrefill   bool // refuses an assistant turn at the end (Claude 4.6 and later)
-	NoForced    bool // refuses tool_choice any and tool (the 5.5 models)
+	NoForced    bool // refuses tool_choice any and tool (5.1 and later)
 	BindsPrefix bool // refuses thinking whose preceding messages have changed (5.1 and later)
 	Toolset     bool // takes computer_toolset_20260801
 	NewComputer bool // takes computer_20251124
@@ -32,11 +32,9 @@ func Models() map[string]Model {
 	five := four7
 	five.Toolset = true
 	five1 := high
-	five1.Toolset, five1.BindsPrefix = true, true
-	five5 := five1
-	five5.NoForced = true
+	five1.Toolset, five1.BindsPrefix, five1.NoForced = true, true, true
 	// Neither model's tier is confirmed in public text: the standard one is the safe side.
-	unsure := five5
+	unsure := five1
 	unsure.MaxEdge, unsure.MaxTokens = standard.MaxEdge, standard.MaxTokens
 	preview := four6
 	preview.NewComputer = false
@@ -50,7 +48,7 @@ func Models() map[string]Model {
 		"claude-opus-5": five, "claude-sonnet-5": five, "claude-fable-5": five, "claude-mythos-5": five,
 		"claude-fable-5-1": five1, "claude-mythos-5-1": five1,
 		"claude-fable-5-2": five1, "claude-mythos-5-2": five1,
-		"claude-opus-5-5": five5, "claude-sonnet-5-5": five5,
+		"claude-opus-5-5": five1, "claude-sonnet-5-5": five1,
 		"claude-haiku-5-5": unsure, "claude-mythos-preview": preview,
 	}
 }

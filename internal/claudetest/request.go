@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sort"
 	"strconv"
 	"strings"
@@ -30,13 +32,14 @@ type Request struct {
 	Status  int           // HTTP status of the answer
 	Answer  *wire.Message // what was answered, whole even where the stream broke; nil for an error
 
-	top    map[string]json.RawMessage
-	beta   map[string]bool // of the anthropic-beta header
-	model  Model
-	blocks []block // every content block of messages, in order
-	tools  []tool
-	system []block
-	pieces []piece
+	top      map[string]json.RawMessage
+	messages []map[string]json.RawMessage
+	beta     map[string]bool // of the anthropic-beta header
+	model    Model
+	blocks   []block // every content block of messages, in order
+	tools    []tool
+	system   []block
+	pieces   []piece
 }
 
 // Image is one image of a request.
@@ -112,36 +115,66 @@ func parse(body []byte, header http.Header) (*Request, *wire.Error) {
 	if err := json.Unmarshal(body, &r.top); err != nil || r.top == nil {
 		return r, wire.Invalid("The request body is not valid JSON: %v", err)
 	}
-	if err := json.Unmarshal(body, &r.Request); err != nil {
-		return r, typeError(err)
-	}
-	var messages []struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
-	}
-	if raw, ok := r.top["messages"]; ok {
-		if err := json.Unmarshal(raw, &messages); err != nil {
-			return r, typeError(err)
+	for _, field := range []struct {
+		name string
+		into any
+		kind string
+	}{
+		{"model", &r.Model, "string"},
+		{"max_tokens", &r.MaxTokens, "integer"},
+		{"stream", &r.Stream, "boolean"},
+		{"tools", &r.Tools, "list"},
+		{"tool_choice", &r.ToolChoice, "dictionary"},
+	} {
+		raw, ok := r.top[field.name]
+		if ok && json.Unmarshal(raw, field.into) != nil {
+			return r, wire.Invalid("%s: Input should be a valid %s", field.name, field.kind)
 		}
 	}
-	for i, m := range messages {
-		blocks, err := parseContent(m.Content, fmt.Sprintf("messages.%d.content", i))
-		if err != nil {
-			return r, err
-		}
-		for j := range blocks {
-			blocks[j].message, blocks[j].role = i, m.Role
-		}
-		r.blocks = append(r.blocks, blocks...)
-	}
-	return r, nil
+	return r, r.parseMessages()
 }
 
-func typeError(err error) *wire.Error {
-	if t, ok := err.(*json.UnmarshalTypeError); ok {
-		return wire.Invalid("%s: Input should be a valid %s", t.Field, t.Type)
+// parseMessages reads system and messages, each block once.
+func (r *Request) parseMessages() *wire.Error {
+	var err *wire.Error
+	if r.system, err = parseContent(r.top["system"], "system"); err != nil {
+		return err
 	}
-	return wire.Invalid("The request body cannot be read: %v", err)
+	r.System = contentOf(r.system)
+	if !present(r.top["messages"]) {
+		return nil // a rule says so
+	}
+	var raws []json.RawMessage
+	if json.Unmarshal(r.top["messages"], &raws) != nil {
+		return wire.Invalid("messages: Input should be a valid list")
+	}
+	for i, raw := range raws {
+		path := join("messages", itoa(i))
+		message, err := object(raw, path)
+		if err != nil {
+			return err
+		}
+		blocks, err := parseContent(message["content"], path+".content")
+		if err != nil {
+			return err
+		}
+		role := str(message["role"])
+		for j := range blocks {
+			blocks[j].message, blocks[j].role = i, role
+		}
+		r.messages = append(r.messages, message)
+		r.blocks = append(r.blocks, blocks...)
+		r.Messages = append(r.Messages, wire.RequestMessage{Role: role, Content: contentOf(blocks)})
+	}
+	return nil
+}
+
+func contentOf(blocks []block) wire.Content {
+	var content wire.Content
+	for _, b := range blocks {
+		content = append(content, b.RequestBlock)
+	}
+	return content
 }
 
 // parseContent reads a content list, or a bare string as one text block.
@@ -163,7 +196,7 @@ func parseContent(raw json.RawMessage, path string) ([]block, *wire.Error) {
 			return nil, wire.Invalid("%s: Input should be a valid dictionary", b.path)
 		}
 		if err := json.Unmarshal(item, &b.RequestBlock); err != nil {
-			return nil, wire.Invalid("%s: %v", b.path, err)
+			return nil, blockError(b, err)
 		}
 		if b.Type == "tool_result" {
 			nested, err := parseContent(b.raw["content"], b.typed()+".content")
@@ -176,6 +209,23 @@ func parseContent(raw json.RawMessage, path string) ([]block, *wire.Error) {
 		blocks = append(blocks, b)
 	}
 	return blocks, nil
+}
+
+// blockError says which field of a block is not of its kind.
+func blockError(b block, err error) *wire.Error {
+	b.Type = str(b.raw["type"])
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return wire.Invalid("%s: Input cannot be read: %v", b.path, err)
+	}
+	kinds := map[reflect.Kind]string{
+		reflect.String: "string", reflect.Bool: "boolean", reflect.Int: "integer", reflect.Slice: "list",
+	}
+	kind := kinds[wrong.Type.Kind()]
+	if kind == "" {
+		kind = "dictionary"
+	}
+	return wire.Invalid("%s: Input should be a valid %s", join(b.typed(), wrong.Field), kind)
 }
 
 // canonicalBlock is a text that two blocks share when they say the same to the
@@ -217,6 +267,9 @@ func stripBlock(object map[string]any) {
 	}
 }
 
+// longString is from where on a string, an image's base64, stands as its hash.
+const longString = 4096
+
 func writeCanonical(out *strings.Builder, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -251,6 +304,10 @@ func writeCanonical(out *strings.Builder, value any) {
 		}
 		out.WriteString(v.String())
 	case string:
+		if len(v) > longString {
+			fmt.Fprintf(out, "%d %x", len(v), sha256.Sum256([]byte(v)))
+			return
+		}
 		out.WriteString(strconv.Quote(v))
 	default:
 		fmt.Fprint(out, v)

@@ -11,7 +11,7 @@ import (
 
 // Default limits of [DecodeOptions].
 const (
-	DefaultMaxBytes  = 256 << 20
+	DefaultMaxBytes  = 512 << 20
 	DefaultMaxPixels = 100_000_000
 )
 

@@ -34,6 +34,7 @@ const (
 type directory struct {
 	order  binary.ByteOrder
 	values map[uint16]values
+	cut    uint16 // a tag whose values lie beyond the end of the file, 0 if none
 }
 
 type values struct {
@@ -46,7 +47,6 @@ type values struct {
 var sizes = map[uint16]int64{1: 1, 3: 2, 4: 4, 7: 1}
 
 // readDirectory reads the IFD at offset and returns the offset of the next.
-// Values that lie outside the file count as absent.
 func readDirectory(data []byte, order binary.ByteOrder, offset int64) (*directory, int64, error) {
 	if offset < 8 || offset+2 > int64(len(data)) {
 		return nil, 0, fmt.Errorf("%w: no directory at %d", ErrTruncated, offset)
@@ -69,6 +69,9 @@ func readDirectory(data []byte, order binary.ByteOrder, offset int64) (*director
 		if total := count * size; total > 4 {
 			at := int64(order.Uint32(e[8:]))
 			if at+total > int64(len(data)) {
+				if d.cut == 0 {
+					d.cut = order.Uint16(e)
+				}
 				continue
 			}
 			v.data = data[at : at+total]

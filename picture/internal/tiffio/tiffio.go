@@ -102,6 +102,9 @@ func Parse(data []byte) (*File, error) {
 	if f.dir, next, err = readDirectory(data, order, int64(order.Uint32(data[4:]))); err != nil {
 		return nil, err
 	}
+	if f.dir.cut != 0 {
+		return nil, fmt.Errorf("%w: the values of tag %d are not there", ErrTruncated, f.dir.cut)
+	}
 	f.Pages = 1
 	for seen := map[int64]bool{}; next != 0 && !seen[next] && f.Pages < maxDirectories; f.Pages++ {
 		seen[next] = true
@@ -278,12 +281,6 @@ func (f *File) layOut() error {
 	return nil
 }
 
-// chunk is the decoded content of a strip or tile.
-type chunk struct {
-	data   []byte
-	stride int // bytes per row
-}
-
 // Decode returns the pixels of the first page, composited onto white where
 // there is transparency. 16-bit samples keep their high byte. decodeJPEG may
 // be nil.
@@ -293,40 +290,45 @@ func (f *File) Decode(decodeJPEG JPEGDecoder) (*image.RGBA, error) {
 	if f.planar {
 		planes, perPlane = f.samples, 1
 	}
+	stored := make([]byte, (f.chunkWidth*perPlane*f.depth+7)/8)
 	line := make([]byte, f.chunkWidth*f.samples)
-	parts := make([]chunk, planes)
-	for down := range f.down {
-		for across := range f.across {
-			x, y := across*f.chunkWidth, down*f.chunkHeight
-			w, h := min(f.chunkWidth, f.Width-x), min(f.chunkHeight, f.Height-y)
-			rows := h // a strip ends with the picture, a tile does not
-			if f.tiled {
-				rows = f.chunkHeight
+	parts := make([]io.Reader, planes)
+	for index := range f.across * f.down {
+		x, y := index%f.across*f.chunkWidth, index/f.across*f.chunkHeight
+		w, h := min(f.chunkWidth, f.Width-x), min(f.chunkHeight, f.Height-y)
+		if f.compression == jpegCoded {
+			if err := f.jpegChunk(m, image.Rect(x, y, x+w, y+h), index, decodeJPEG); err != nil {
+				return nil, err
 			}
-			index := down*f.across + across
-			if f.compression == jpegCoded {
-				if err := f.jpegChunk(m, image.Rect(x, y, x+w, y+h), index, decodeJPEG); err != nil {
-					return nil, err
-				}
-				continue
+			continue
+		}
+		rows := h // a strip ends with the picture, a tile does not
+		if f.tiled {
+			rows = f.chunkHeight
+		}
+		for p := range parts {
+			raw, err := f.raw(p*f.across*f.down+index, int64(len(stored))*int64(rows))
+			if err != nil {
+				return nil, err
 			}
-			for p := range parts {
-				stride := (f.chunkWidth*perPlane*f.depth + 7) / 8
-				data, err := f.expand(p*f.across*f.down+index, stride, rows, parts[p].data)
-				if err != nil {
-					return nil, err
+			if parts[p], err = f.expand(raw, rows); err != nil {
+				return nil, err
+			}
+		}
+		for row := range h {
+			for p, part := range parts {
+				if _, err := io.ReadFull(part, stored); err != nil {
+					if err == io.EOF || err == io.ErrUnexpectedEOF {
+						err = errors.New("a strip or tile is too short")
+					}
+					return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
 				}
 				if f.difference {
-					f.undoDifferences(data, stride, perPlane)
+					f.undoDifferences(stored, perPlane)
 				}
-				parts[p] = chunk{data, stride}
+				f.unpack(line[p:], stored, w*perPlane, planes)
 			}
-			for row := range h {
-				for p, part := range parts {
-					f.unpack(line[p:], part.data[row*part.stride:], w*perPlane, planes)
-				}
-				f.convert(m.Pix[(y+row)*m.Stride+x*4:][:w*4], line)
-			}
+			f.convert(m.Pix[(y+row)*m.Stride+x*4:][:w*4], line)
 		}
 	}
 	return m, nil
@@ -355,39 +357,20 @@ func (f *File) raw(index int, want int64) ([]byte, error) {
 	return data, nil
 }
 
-// expand decompresses a strip or tile into rows of stride bytes. buf is used
-// again where it is long enough.
-func (f *File) expand(index, stride, rows int, buf []byte) ([]byte, error) {
-	want := int64(stride) * int64(rows)
-	raw, err := f.raw(index, want)
-	if err != nil {
-		return nil, err
-	}
-	if f.compression == plain && !f.difference {
-		if int64(len(raw)) < want {
-			return nil, fmt.Errorf("%w: a strip or tile is too short", ErrCorrupt)
-		}
-		return raw, nil
-	}
-	if int64(cap(buf)) < want {
-		buf = make([]byte, want)
-	}
-	buf = buf[:want]
-	var r io.Reader
+// expand returns a reader of the decompressed rows of a strip or tile.
+func (f *File) expand(raw []byte, rows int) (io.Reader, error) {
+	r := bytes.NewReader(raw)
 	switch f.compression {
 	case packBits:
-		return buf, unpackBits(buf, raw)
+		return &unpacker{src: raw}, nil
 	case lzwCoded:
-		z := lzw.NewReader(bytes.NewReader(raw), lzw.MSB, 8)
-		defer z.Close()
-		r = z
+		return lzw.NewReader(r, lzw.MSB, 8), nil
 	case deflate, oldDeflate:
-		z, err := zlib.NewReader(bytes.NewReader(raw))
+		z, err := zlib.NewReader(r)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
 		}
-		defer z.Close()
-		r = z
+		return z, nil
 	case group3, group4:
 		kind := ccitt.Group3
 		if f.compression == group4 {
@@ -395,61 +378,66 @@ func (f *File) expand(index, stride, rows int, buf []byte) ([]byte, error) {
 		}
 		// The codes know white and black runs. As in libtiff these stand for
 		// bits 0 and 1, and what those look like is the directory's business.
-		r = ccitt.NewReader(bytes.NewReader(raw), ccitt.MSB, kind, f.chunkWidth, rows,
-			&ccitt.Options{Invert: true})
+		return ccitt.NewReader(r, ccitt.MSB, kind, f.chunkWidth, rows, &ccitt.Options{Invert: true}), nil
 	}
-	if _, err := io.ReadFull(r, buf); err != nil {
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			err = errors.New("a strip or tile is too short")
-		}
-		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
-	}
-	return buf, nil
+	return r, nil
 }
 
-// unpackBits undoes PackBits run lengths.
-func unpackBits(dst, src []byte) error {
-	for len(dst) > 0 {
-		if len(src) < 2 {
-			return fmt.Errorf("%w: a strip or tile is too short", ErrCorrupt)
-		}
-		n := int(int8(src[0]))
-		switch {
-		case n >= 0:
-			n = min(n+1, len(dst))
-			if len(src) < 1+n {
-				return fmt.Errorf("%w: a strip or tile is too short", ErrCorrupt)
-			}
-			copy(dst, src[1:1+n])
-			src = src[1+n:]
-		case n == -128:
-			src = src[1:]
-			continue
-		default:
-			n = min(1-n, len(dst))
-			for i := range n {
-				dst[i] = src[1]
-			}
-			src = src[2:]
-		}
-		dst = dst[n:]
-	}
-	return nil
+// unpacker undoes PackBits run lengths.
+type unpacker struct {
+	src    []byte
+	run    int  // bytes left of the present run
+	repeat bool // the run repeats one byte
 }
 
-// undoDifferences adds up samples along each row, samples apart.
-func (f *File) undoDifferences(data []byte, stride, samples int) {
-	for ; len(data) >= stride && stride > 0; data = data[stride:] {
-		row := data[:stride]
-		if f.depth == 8 {
-			for i := samples; i < len(row); i++ {
-				row[i] += row[i-samples]
+func (u *unpacker) Read(p []byte) (int, error) {
+	total := 0
+	for total < len(p) {
+		if u.run == 0 {
+			if len(u.src) < 2 {
+				return total, io.EOF
+			}
+			n := int(int8(u.src[0]))
+			u.src = u.src[1:]
+			switch {
+			case n >= 0:
+				u.run, u.repeat = n+1, false
+			case n > -128:
+				u.run, u.repeat = 1-n, true
 			}
 			continue
 		}
-		for i := samples * 2; i+2 <= len(row); i += 2 {
-			f.dir.order.PutUint16(row[i:], f.dir.order.Uint16(row[i:])+f.dir.order.Uint16(row[i-samples*2:]))
+		n := min(u.run, len(p)-total)
+		out := p[total : total+n]
+		if u.repeat {
+			for i := range out {
+				out[i] = u.src[0]
+			}
+		} else {
+			n = copy(out, u.src)
+			if n == 0 {
+				return total, io.EOF
+			}
+			u.src = u.src[n:]
 		}
+		total += n
+		if u.run -= n; u.run == 0 && u.repeat {
+			u.src = u.src[1:]
+		}
+	}
+	return total, nil
+}
+
+// undoDifferences adds up samples along a row, the samples of a pixel apart.
+func (f *File) undoDifferences(row []byte, samples int) {
+	if f.depth == 8 {
+		for i := samples; i < len(row); i++ {
+			row[i] += row[i-samples]
+		}
+		return
+	}
+	for i := samples * 2; i+2 <= len(row); i += 2 {
+		f.dir.order.PutUint16(row[i:], f.dir.order.Uint16(row[i:])+f.dir.order.Uint16(row[i-samples*2:]))
 	}
 }
 

@@ -152,6 +152,33 @@ func TestPNGRoundTrip(t *testing.T) {
 	})
 }
 
+// Speed is not bought with size: at most 15% more than Pillow's default.
+func TestPNGSize(t *testing.T) {
+	dir := t.TempDir()
+	for name, m := range map[string]*image.RGBA{
+		"photo":    photograph(t, 800, 600),
+		"smooth":   picture.Resample(open(t, "resample/in1.png").Image, image.Rect(0, 0, 160, 120), image.Pt(800, 600)),
+		"chart":    chart(1200, 900),
+		"drawing":  open(t, filepath.Join(moreSamples, "gopher-doc.8bpp.png")).Image,
+		"gradient": open(t, filepath.Join(moreSamples, "blue-purple-pink-large.png")).Image,
+	} {
+		source, theirs := filepath.Join(dir, name+".png"), filepath.Join(dir, name+"-pillow.png")
+		var ours bytes.Buffer
+		if err := picture.EncodePNG(&ours, m); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(source, ours.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pillow(t, "png", source, theirs)
+		ratio := float64(ours.Len()) / float64(len(read(t, theirs)))
+		t.Logf("%s: %d bytes, %.3f of Pillow's", name, ours.Len(), ratio)
+		if ratio > 1.15 {
+			t.Errorf("%s: %d bytes, %.3f of Pillow's", name, ours.Len(), ratio)
+		}
+	}
+}
+
 // A part of an image, and one that does not begin at (0,0), are written alike.
 func TestEncodePartOfAnImage(t *testing.T) {
 	m := scene(40, 30)

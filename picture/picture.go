@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 )
 
 // Default limits of [DecodeOptions].
@@ -40,6 +41,10 @@ func (o *DecodeOptions) maxPixels() int64 {
 	}
 	return o.MaxPixels
 }
+
+// collectFrom is the size in bytes from which on it pays to collect garbage
+// before another buffer of that size is made.
+const collectFrom = 64 << 20
 
 // check refuses a size over the limit.
 func (o *DecodeOptions) check(format Format, width, height int) error {
@@ -116,6 +121,12 @@ func Decode(r io.Reader, o *DecodeOptions) (*Picture, error) {
 	p.Format = format
 	p.Frames = max(p.Frames, 1)
 	p.Orientation = max(p.Orientation, 1)
+	if p.Orientation >= 5 && len(p.Image.Pix) >= collectFrom {
+		// A second buffer is about to be made. The file, which may be larger
+		// than the pixels, is garbage by now; left to itself the collector
+		// would wait until all three are there.
+		runtime.GC()
+	}
 	p.Image = orient(p.Image, p.Orientation)
 	return p, nil
 }

@@ -4,6 +4,7 @@
   pillow.py read FILE...    prints for each file, as JSON, its size and the
                             SHA-256 of its RGB bytes, upright and on white
   pillow.py jpeg IN OUT     writes IN as JPEG, quality 92, 4:4:4
+  pillow.py png IN OUT      writes IN as RGB PNG with Pillow's defaults
 """
 
 import hashlib
@@ -157,3 +158,5 @@ if __name__ == "__main__":
         read(rest)
     elif verb == "jpeg":
         Image.open(rest[0]).convert("RGB").save(rest[1], "JPEG", quality=92, subsampling=0)
+    elif verb == "png":
+        Image.open(rest[0]).convert("RGB").save(rest[1], "PNG")

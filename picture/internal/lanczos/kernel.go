@@ -60,21 +60,31 @@ func horizontalGo(dst0, dst1, src0, src1 []byte, a *axis) {
 func verticalGo(dst []byte, rows [][]byte, weights []int32) {
 	rows = rows[:len(weights)]
 	x := 0
-	for ; x+8 <= len(dst); x += 8 {
+	for ; x+16 <= len(dst); x += 16 {
 		s0, s1, s2, s3 := start, start, start, start
+		t0, t1, t2, t3 := start, start, start, start
 		for t, row := range rows {
-			v := binary.LittleEndian.Uint64(row[x:])
+			row = row[x : x+16 : x+16]
+			v, u := binary.LittleEndian.Uint64(row), binary.LittleEndian.Uint64(row[8:])
 			k := uint64(int64(weights[t]))
 			s0 += (v & pair) * k
 			s1 += (v >> 8 & pair) * k
 			s2 += (v >> 16 & pair) * k
 			s3 += (v >> 24 & pair) * k
+			t0 += (u & pair) * k
+			t1 += (u >> 8 & pair) * k
+			t2 += (u >> 16 & pair) * k
+			t3 += (u >> 24 & pair) * k
 		}
-		d := dst[x : x+8 : x+8]
+		d := dst[x : x+16 : x+16]
 		d[0], d[4] = halves(s0)
 		d[1], d[5] = halves(s1)
 		d[2], d[6] = halves(s2)
 		d[3], d[7] = halves(s3)
+		d[8], d[12] = halves(t0)
+		d[9], d[13] = halves(t1)
+		d[10], d[14] = halves(t2)
+		d[11], d[15] = halves(t3)
 	}
 	for ; x < len(dst); x++ {
 		sum := int32(half)

@@ -24,6 +24,9 @@ import (
 
 const width, height = 8000, 6000
 
+// turned is an EXIF block with orientation 6.
+const turned = "MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00"
+
 func main() {
 	log.SetFlags(0)
 	args := append(os.Args[1:], "", "", "")
@@ -60,11 +63,9 @@ func write(kind, path string) error {
 	switch kind {
 	case "png":
 		err = writePNG(w, 8, false)
-	case "png16":
-		err = writePNG(w, 16, false)
 	case "interlaced":
-		err = writePNG(w, 16, true)
-	case "jpeg", "turned":
+		err = writePNG(w, 16, true) // and turned
+	case "jpeg": // turned too
 		m := image.NewRGBA(image.Rect(0, 0, width, height))
 		for y := range height {
 			for x := range width {
@@ -77,14 +78,9 @@ func write(kind, path string) error {
 		if err := picture.EncodeJPEG(&b, m); err != nil {
 			return err
 		}
-		data := b.Bytes()
-		if kind == "turned" { // orientation 6, in a segment behind the first two bytes
-			exif := "Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00"
-			w.Write([]byte{0xFF, 0xD8, 0xFF, 0xE1, 0, byte(len(exif) + 2)})
-			w.WriteString(exif)
-			data = data[2:]
-		}
-		_, err = w.Write(data)
+		w.Write([]byte{0xFF, 0xD8, 0xFF, 0xE1, 0, byte(len("Exif\x00\x00"+turned) + 2)})
+		w.WriteString("Exif\x00\x00" + turned)
+		_, err = w.Write(b.Bytes()[2:])
 	default:
 		err = fmt.Errorf("unknown kind %q", kind)
 	}
@@ -105,6 +101,9 @@ func writePNG(w *bufio.Writer, depth int, interlaced bool) error {
 		passes = [][4]int{{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}}
 	}
 	chunk(w, "IHDR", head)
+	if interlaced {
+		chunk(w, "eXIf", []byte(turned))
+	}
 	idat := &chunks{w: w}
 	z, err := zlib.NewWriterLevel(idat, zlib.BestSpeed)
 	if err != nil {

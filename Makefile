@@ -36,7 +36,7 @@ test: setup check ## the whole test suite: formatting, vet, a build without cgo,
 check: # the cheap checks that come before the tests
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { \
 		printf 'These files are not formatted; run "make fmt":\n%s\n' "$$unformatted" >&2; exit 1; }
-	go vet ./...
+	go vet -race ./... # with -race it shares what it compiles with the tests
 
 bench: ## measure speed; BENCH=regexp chooses
 	@scripts/setup test

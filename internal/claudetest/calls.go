@@ -131,13 +131,14 @@ func toolsDeclared(_ *Handler, r *Request) *wire.Error {
 // toolsets: a call of a toolset's member belongs to a declared toolset, its result
 // echoes toolset_name, the result of any other call has none, and a member's result
 // that is an error holds text alone. Source: the page on the computer use tool.
-func toolsets(_ *Handler, r *Request) *wire.Error {
+func toolsets(h *Handler, r *Request) *wire.Error {
 	calls := map[string]block{}
 	for _, b := range r.blocks {
 		switch b.Type {
 		case "tool_use":
 			calls[b.ID] = b
-			if b.ToolsetName != "" && !declares(r, b.ToolsetName) {
+			// A script may call what was never declared; such a call comes back as it is.
+			if b.ToolsetName != "" && !declares(r, b.ToolsetName) && h.memory.byMark[mark(b.RequestBlock)] == nil {
 				return wire.Invalid("%s.toolset_name: no toolset '%s' is declared in tools", b.typed(), b.ToolsetName)
 			}
 		case "tool_result":

@@ -40,7 +40,7 @@ type Options struct {
 	Models         map[string]Model // models that exist, by name; nil is Models()
 	MaxBody        int              // bytes of a request's body; 0 is 32 MB (32 * 1024 * 1024)
 	MaxImageBytes  int              // bytes of one image's base64 text; 0 is 5,242,880
-	MinCacheTokens int              // smallest prefix that is cached, in tokens; 0 is 1,024
+	MinCacheTokens int              // smallest prefix that is cached, in tokens; 0 is the model's own
 
 	// Report hears of every failure of the script: it ran out, an expectation did not
 	// hold, a turn could not be served. New sets it to t.Error.
@@ -61,6 +61,7 @@ type Handler struct {
 	closed  chan struct{} // closed by Close; ends the turns that hang
 	hung    chan struct{}
 	once    sync.Once
+	blobs   *blobs
 
 	mu       sync.Mutex
 	script   []Turn
@@ -80,11 +81,11 @@ func NewHandler(o *Options, script ...Turn) *Handler {
 	}
 	setDefault(&h.options.MaxBody, 32<<20)
 	setDefault(&h.options.MaxImageBytes, 5<<20)
-	setDefault(&h.options.MinCacheTokens, 1024)
 	h.models = h.options.Models
 	if h.models == nil {
 		h.models = Models()
 	}
+	h.blobs = newBlobs()
 	h.memory = newMemory()
 	h.cache = cache{}
 	return h
@@ -188,7 +189,7 @@ func (h *Handler) Totals() Totals {
 		}
 		t.Images = max(t.Images, len(r.Images))
 		t.MaxEdge = max(t.MaxEdge, r.MaxEdge)
-		t.Body = max(t.Body, len(r.Body))
+		t.Body = max(t.Body, r.Size)
 	}
 	return t
 }

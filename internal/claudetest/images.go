@@ -61,34 +61,41 @@ func (h *Handler) readImage(b block, model Model) (Image, *wire.Error) {
 		return Image{}, wire.Invalid("%s: image exceeds %g MB maximum: %d bytes > %d bytes",
 			path, float64(h.options.MaxImageBytes)/(1<<20), n, h.options.MaxImageBytes)
 	}
-	data, bad := base64.StdEncoding.Strict().DecodeString(b.Source.Data)
-	if bad != nil || len(data) == 0 {
-		return Image{}, wire.Invalid("%s.data: Invalid base64 data", path)
-	}
-	kind := sniff(data)
 	switch b.Source.MediaType {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 	default:
 		return Image{}, wire.Invalid("%s.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'", path)
 	}
-	if kind == "" {
+	seen := h.blobs.inspect(b.dataName, b.Source.Data)
+	switch {
+	case seen.invalid:
+		return Image{}, wire.Invalid("%s.data: Invalid base64 data", path)
+	case seen.kind == "":
 		return Image{}, wire.Invalid("Could not process image")
-	}
-	if kind != b.Source.MediaType {
+	case seen.kind != b.Source.MediaType:
 		return Image{}, wire.Invalid("%s.data: The image was specified using the %s media type, but the image appears to be a %s image",
-			path, b.Source.MediaType, kind)
-	}
-	width, height := dimensions(kind, data)
-	if width == 0 || height == 0 {
+			path, b.Source.MediaType, seen.kind)
+	case seen.width == 0 || seen.height == 0:
 		return Image{}, wire.Invalid("Could not process image")
 	}
 	found := Image{
-		Path: b.path, MediaType: kind, Width: width, Height: height, Base64: len(b.Source.Data), Strict: strict,
+		Path: b.path, MediaType: seen.kind, Width: seen.width, Height: seen.height, Base64: len(b.Source.Data), Strict: strict,
 	}
-	w, h2 := model.fit(width, height)
-	found.Tokens = visualTokens(w, h2)
-	found.Downscaled = !strict && (w != width || h2 != height)
+	width, height := model.fit(seen.width, seen.height)
+	found.Tokens = visualTokens(width, height)
+	found.Downscaled = !strict && (width != seen.width || height != seen.height)
 	return found, nil
+}
+
+// inspect reads what base64 text says of its image.
+func inspect(text string) picture {
+	data, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || len(data) == 0 {
+		return picture{invalid: true}
+	}
+	p := picture{kind: sniff(data)}
+	p.width, p.height = dimensions(p.kind, data)
+	return p
 }
 
 // transformations: oversized_image is "downsize" or "error" and nothing else is

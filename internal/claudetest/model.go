@@ -7,6 +7,7 @@ type Model struct {
 	MaxTokens   int  // most visual tokens of an image
 	Context     int  // context window, in tokens
 	MaxOutput   int  // largest max_tokens
+	MinCache    int  // smallest prefix that is cached, in tokens; 0 is 1,024
 	NoPrefill   bool // refuses an assistant turn at the end (Claude 4.6 and later)
 	NoForced    bool // refuses tool_choice any and tool (5.1 and later)
 	BindsPrefix bool // refuses thinking whose preceding messages have changed (5.1 and later)
@@ -22,15 +23,22 @@ func Models() map[string]Model {
 
 	four5 := standard
 	four5.OldComputer = true
+	haiku45 := four5
+	haiku45.MinCache = 4096
 	opus45 := standard
-	opus45.NewComputer = true
+	opus45.NewComputer, opus45.MinCache = true, 4096
 	four6 := standard
 	four6.Context, four6.MaxOutput = 1_000_000, 128_000
 	four6.NoPrefill, four6.NewComputer = true, true
+	opus46 := four6
+	opus46.MinCache = 4096
 	four7 := high
-	four7.NewComputer = true
-	five := four7
-	five.Toolset = true
+	four7.NewComputer, four7.MinCache = true, 2048
+	four8 := four7
+	four8.Toolset, four8.MinCache = true, 0
+	five := four8
+	five0 := five
+	five0.MinCache = 512
 	five1 := high
 	five1.Toolset, five1.BindsPrefix, five1.NoForced = true, true, true
 	// Neither model's tier is confirmed in public text: the standard one is the safe side.
@@ -40,12 +48,12 @@ func Models() map[string]Model {
 	preview.NewComputer = false
 
 	return map[string]Model{
-		"claude-haiku-4-5": four5, "claude-haiku-4-5-20251001": four5,
+		"claude-haiku-4-5": haiku45, "claude-haiku-4-5-20251001": haiku45,
 		"claude-sonnet-4-5": four5, "claude-sonnet-4-5-20250929": four5,
 		"claude-opus-4-5": opus45, "claude-opus-4-5-20251101": opus45,
-		"claude-sonnet-4-6": four6, "claude-opus-4-6": four6,
-		"claude-opus-4-7": four7, "claude-opus-4-8": four7,
-		"claude-opus-5": five, "claude-sonnet-5": five, "claude-fable-5": five, "claude-mythos-5": five,
+		"claude-sonnet-4-6": four6, "claude-opus-4-6": opus46,
+		"claude-opus-4-7": four7, "claude-opus-4-8": four8,
+		"claude-opus-5": five0, "claude-sonnet-5": five, "claude-fable-5": five0, "claude-mythos-5": five0,
 		"claude-fable-5-1": five1, "claude-mythos-5-1": five1,
 		"claude-fable-5-2": five1, "claude-mythos-5-2": five1,
 		"claude-opus-5-5": five1, "claude-sonnet-5-5": five1,

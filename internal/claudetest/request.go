@@ -19,8 +19,8 @@ import (
 // shared between its readers: nobody changes it.
 type Request struct {
 	wire.Request
-	Number      int    // 1 for the first
-	Body        []byte // as it came
+	Number      int // 1 for the first
+	Size        int // bytes of the body
 	Header      http.Header
 	Images      []Image  // in the order in which the model sees them
 	MaxEdge     int      // longest edge of Images, in pixels
@@ -32,6 +32,9 @@ type Request struct {
 	Status  int           // HTTP status of the answer
 	Answer  *wire.Message // what was answered, whole even where the stream broke; nil for an error
 
+	short    []byte // the body with long base64 named, see blobs
+	named    []string
+	blobs    *blobs
 	top      map[string]json.RawMessage
 	messages []map[string]json.RawMessage
 	beta     map[string]bool // of the anthropic-beta header
@@ -52,6 +55,15 @@ type Image struct {
 	Tokens     int  // visual tokens, at the size that the model sees
 	Strict     bool // carries transformations.oversized_image "error"
 	Downscaled bool // larger than the model's limits and not Strict: the API would shrink it silently
+}
+
+// Body returns the body as it came. Each call makes a copy.
+func (r *Request) Body() []byte {
+	body := bytes.Clone(r.short)
+	for _, name := range r.named {
+		body = bytes.Replace(body, []byte(name), []byte(r.blobs.restore(name)), 1)
+	}
+	return body
 }
 
 // LastUser returns the blocks of the newest user turn, merged with user turns right
@@ -97,6 +109,7 @@ type block struct {
 	message   int
 	role      string
 	raw       map[string]json.RawMessage
+	dataName  string  // of an image's data: its name among the blobs, or the data itself
 	nested    []block // of a tool_result
 	canonical string  // see canonicalBlock
 }
@@ -105,14 +118,15 @@ type block struct {
 func (b block) typed() string { return b.path + "." + b.Type }
 
 // parse reads the body into a request. What cannot be read is the API's 400.
-func parse(body []byte, header http.Header) (*Request, *wire.Error) {
-	r := &Request{Body: body, Header: header, beta: map[string]bool{}}
+func (b *blobs) parse(body []byte, header http.Header) (*Request, *wire.Error) {
+	r := &Request{Size: len(body), Header: header, beta: map[string]bool{}, blobs: b}
+	r.short, r.named = b.shorten(body)
 	for _, line := range header.Values("anthropic-beta") {
 		for name := range strings.SplitSeq(line, ",") {
 			r.beta[strings.TrimSpace(name)] = true
 		}
 	}
-	if err := json.Unmarshal(body, &r.top); err != nil || r.top == nil {
+	if err := json.Unmarshal(r.short, &r.top); err != nil || r.top == nil {
 		return r, wire.Invalid("The request body is not valid JSON: %v", err)
 	}
 	for _, field := range []struct {
@@ -137,7 +151,7 @@ func parse(body []byte, header http.Header) (*Request, *wire.Error) {
 // parseMessages reads system and messages, each block once.
 func (r *Request) parseMessages() *wire.Error {
 	var err *wire.Error
-	if r.system, err = parseContent(r.top["system"], "system"); err != nil {
+	if r.system, err = r.blobs.parseContent(r.top["system"], "system"); err != nil {
 		return err
 	}
 	r.System = contentOf(r.system)
@@ -154,7 +168,7 @@ func (r *Request) parseMessages() *wire.Error {
 		if err != nil {
 			return err
 		}
-		blocks, err := parseContent(message["content"], path+".content")
+		blocks, err := r.blobs.parseContent(message["content"], path+".content")
 		if err != nil {
 			return err
 		}
@@ -178,7 +192,7 @@ func contentOf(blocks []block) wire.Content {
 }
 
 // parseContent reads a content list, or a bare string as one text block.
-func parseContent(raw json.RawMessage, path string) ([]block, *wire.Error) {
+func (kept *blobs) parseContent(raw json.RawMessage, path string) ([]block, *wire.Error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return nil, nil
@@ -199,11 +213,17 @@ func parseContent(raw json.RawMessage, path string) ([]block, *wire.Error) {
 			return nil, blockError(b, err)
 		}
 		if b.Type == "tool_result" {
-			nested, err := parseContent(b.raw["content"], b.typed()+".content")
+			nested, err := kept.parseContent(b.raw["content"], b.typed()+".content")
 			if err != nil {
 				return nil, err
 			}
 			b.nested = nested
+			b.Content = contentOf(nested)
+		}
+		b.Data = kept.restore(b.Data)
+		if b.Source != nil {
+			b.dataName = b.Source.Data
+			b.Source.Data = kept.restore(b.Source.Data)
 		}
 		b.canonical = canonicalBlock(item)
 		blocks = append(blocks, b)
@@ -267,9 +287,6 @@ func stripBlock(object map[string]any) {
 	}
 }
 
-// longString is from where on a string, an image's base64, stands as its hash.
-const longString = 4096
-
 func writeCanonical(out *strings.Builder, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -305,8 +322,7 @@ func writeCanonical(out *strings.Builder, value any) {
 		out.WriteString(v.String())
 	case string:
 		if len(v) > longString {
-			fmt.Fprintf(out, "%d %x", len(v), sha256.Sum256([]byte(v)))
-			return
+			v = nameOf(v)
 		}
 		out.WriteString(strconv.Quote(v))
 	default:

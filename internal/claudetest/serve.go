@@ -73,17 +73,17 @@ func (h *Handler) record(r *Request) {
 // read takes the request off the wire and checks what the API checks before it looks
 // at the body: path and method, key, version, size.
 func (h *Handler) read(_ http.ResponseWriter, req *http.Request) (*Request, *wire.Error) {
-	r := &Request{Header: req.Header.Clone()}
+	r := &Request{Header: req.Header.Clone(), blobs: h.blobs}
 	body, err := io.ReadAll(io.LimitReader(req.Body, int64(h.options.MaxBody)+1))
 	if err != nil {
 		return r, wire.Invalid("The request body could not be read: %v", err)
 	}
-	r.Body = body
+	r.Size = len(body)
 	if refusal := h.admit(req, len(body)); refusal != nil {
 		_, _ = io.Copy(io.Discard, req.Body) // a client that is still writing would not read the answer
 		return r, refusal
 	}
-	return parse(body, req.Header.Clone())
+	return h.blobs.parse(body, req.Header.Clone())
 }
 
 // admit: the endpoint exists, a key is given and not refused, the version is named,
@@ -123,8 +123,19 @@ func (h *Handler) judge(r *Request) *wire.Error {
 			return err
 		}
 	}
-	r.Usage = h.cache.lookUp(r.pieces, h.options.MinCacheTokens)
+	r.Usage = h.cache.lookUp(r.pieces, h.leastCached(r))
 	return nil
+}
+
+// leastCached is the smallest prefix that is cached, in tokens.
+func (h *Handler) leastCached(r *Request) int {
+	switch {
+	case h.options.MinCacheTokens > 0:
+		return h.options.MinCacheTokens
+	case r.model.MinCache > 0:
+		return r.model.MinCache
+	}
+	return 1024
 }
 
 // turnFor takes the next turn of the script and makes sure that it can be served.
@@ -213,7 +224,7 @@ func (h *Handler) issue(r *Request, turn Turn) {
 		StopReason: turn.stopReason(), Usage: r.Usage,
 	}
 	h.memory.keep(r, r.Answer, turn.Cut)
-	h.cache.write(r.pieces, h.options.MinCacheTokens)
+	h.cache.write(r.pieces, h.leastCached(r))
 	h.requests = append(h.requests, r)
 }
 

@@ -90,16 +90,9 @@ func underData(text []byte) bool {
 	return colon && bytes.HasSuffix(bytes.TrimRight(before, " \t\r\n"), []byte(`"data"`))
 }
 
-func isBase64(text []byte) bool {
-	for _, c := range text {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '+', c == '/', c == '=':
-		default:
-			return false
-		}
-	}
-	return true
-}
+const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+
+func isBase64(text []byte) bool { return len(bytes.TrimLeft(text, base64Alphabet)) == 0 }
 
 func (b *blobs) keep(text []byte) string {
 	name := nameOf(text)

@@ -6,14 +6,18 @@ import (
 	"bytes"
 	"errors"
 	"image"
+	"image/color"
 	"image/draw"
 	"image/jpeg"
 	"io"
+	"strings"
 )
 
+// adobe is a marker segment that says that four components are inks.
+const adobe = "\xFF\xEE\x00\x0EAdobe\x00\x64\x00\x00\x00\x00\x00"
+
 // readJPEG stands in for libjpeg-turbo with the standard library, which repeats
-// colour samples instead of interpolating them, and refuses a CMYK file without
-// the Adobe marker.
+// colour samples instead of interpolating them.
 func readJPEG(data []byte, o *DecodeOptions) (*jpegPixels, error) {
 	config, err := jpeg.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
@@ -22,7 +26,12 @@ func readJPEG(data []byte, o *DecodeOptions) (*jpegPixels, error) {
 	if err := o.check(JPEG, config.Width, config.Height); err != nil {
 		return nil, err
 	}
-	src, err := jpeg.Decode(bytes.NewReader(data))
+	var file io.Reader = bytes.NewReader(data)
+	if config.ColorModel == color.CMYKModel && !bytes.Contains(data, []byte(adobe[2:9])) {
+		// Inks without the Adobe marker: the library wants it.
+		file = io.MultiReader(bytes.NewReader(data[:2]), strings.NewReader(adobe), bytes.NewReader(data[2:]))
+	}
+	src, err := jpeg.Decode(file)
 	if err != nil {
 		return nil, jpegError(err)
 	}

@@ -100,21 +100,7 @@ func Decode(r io.Reader, o *DecodeOptions) (*Picture, error) {
 		return nil, tooManyBytes(o.maxBytes())
 	}
 
-	var p *Picture
-	switch format {
-	case PNG:
-		p, err = decodePNG(data, o)
-	case JPEG:
-		p, err = decodeJPEG(data, o)
-	case GIF:
-		p, err = decodeGIF(data, o)
-	case WebP:
-		p, err = decodeWebP(data, o)
-	case TIFF:
-		p, err = decodeTIFF(data, o)
-	case BMP:
-		p, err = decodeBMP(data, o)
-	}
+	p, err := decodeAs(format, data, o)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +116,33 @@ func Decode(r io.Reader, o *DecodeOptions) (*Picture, error) {
 	p.Image = orient(p.Image, p.Orientation)
 	return p, nil
 }
+
+// decodeAs decodes data of a known format. Not all decoders are ours; should
+// one panic, that is a damaged file and not the end of the program.
+func decodeAs(format Format, data []byte, o *DecodeOptions) (p *Picture, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p, err = nil, corrupt(format, fmt.Errorf("%w: %v", errPanic, v))
+		}
+	}()
+	switch format {
+	case PNG:
+		return decodePNG(data, o)
+	case JPEG:
+		return decodeJPEG(data, o)
+	case GIF:
+		return decodeGIF(data, o)
+	case WebP:
+		return decodeWebP(data, o)
+	case TIFF:
+		return decodeTIFF(data, o)
+	case BMP:
+		return decodeBMP(data, o)
+	}
+	return nil, unsupported(format, "of a kind without a decoder")
+}
+
+var errPanic = errors.New("the decoder failed")
 
 // Open decodes the file at path. Beside the errors of [Decode], which are
 // given with the path in front, it returns those of opening a file, and

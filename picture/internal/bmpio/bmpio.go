@@ -302,7 +302,7 @@ func (f *File) expand(m *image.RGBA) error {
 			}
 		case n > 0:
 			for i := range n {
-				put(nibble(op[1:], i))
+				put(nibble(op[1:], i%2))
 			}
 		case op[1] == 0: // end of line
 			x, y = 0, y+1

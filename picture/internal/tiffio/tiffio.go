@@ -1,7 +1,7 @@
 // Package tiffio reads the first page of a TIFF file into opaque RGBA: strips
 // and tiles, interleaved and planar, bi-level, grey, palette, RGB and CMYK of up
 // to 16 bits, with alpha, uncompressed or compressed by PackBits, LZW, Deflate,
-// CCITT groups 3 (one-dimensional) and 4, or JPEG.
+// CCITT groups 3 (one-dimensional, lines not padded) and 4, or JPEG.
 package tiffio
 
 import (
@@ -202,8 +202,11 @@ func (f *File) interpret() error {
 	switch f.compression {
 	case plain, lzwCoded, deflate, oldDeflate, packBits:
 	case group3, group4:
-		if f.depth != 1 || f.samples != 1 || f.compression == group3 && d.one(tagGroup3Options, 0)&1 != 0 {
-			return fmt.Errorf("%w: two-dimensional fax coding of group 3", ErrUnsupported)
+		if f.depth != 1 || f.samples != 1 {
+			return fmt.Errorf("%w: fax coding of %d samples of %d bits", ErrUnsupported, f.samples, f.depth)
+		}
+		if f.compression == group3 && d.one(tagGroup3Options, 0) != 0 {
+			return fmt.Errorf("%w: fax coding of group 3 with two dimensions or padded lines", ErrUnsupported)
 		}
 	case jpegCoded:
 		if f.depth != 8 || f.planar || f.samples != f.colors {

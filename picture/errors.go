@@ -66,14 +66,6 @@ func truncated(format Format, cause error) error {
 func unsupported(format Format, what string) error {
 	return &failure{
 		kind:     ErrUnsupported,
-		sentence: "this is " + article(format.Name()) + " file " + what + ", which is not supported; convert it to PNG first",
+		sentence: "this is a " + format.Name() + " file " + what + ", which is not supported; convert it to PNG first",
 	}
-}
-
-func article(word string) string {
-	switch word[0] {
-	case 'A', 'E', 'I', 'O', 'H', 'M', 'S', 'X':
-		return "an " + word
-	}
-	return "a " + word
 }

@@ -99,9 +99,12 @@ func isBMP(head []byte) bool {
 // foreign names a format that is recognised and not decoded, with its article.
 func foreign(head []byte) string {
 	if len(head) >= 12 && string(head[4:8]) == "ftyp" {
-		switch string(head[8:12]) {
-		case "avif", "avis":
+		// A list of compatible brands follows the first one.
+		brands := head[8:min(len(head), 64)]
+		if bytes.Contains(brands, []byte("avif")) || bytes.Contains(brands, []byte("avis")) {
 			return "an AVIF file"
+		}
+		switch string(brands[:4]) {
 		case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1":
 			return "a HEIC file"
 		case "crx ":

@@ -29,6 +29,8 @@ func jpegError(err error) error {
 		return truncated(JPEG, err)
 	case errors.Is(err, turbo.ErrUnsupported):
 		return unsupported(JPEG, "of a rare variant ("+err.Error()+")")
+	case errors.Is(err, turbo.ErrMemory):
+		return &failure{kind: ErrTooLarge, sentence: "there is not enough memory to decode this JPEG file; give a smaller picture", cause: err}
 	}
 	return corrupt(JPEG, err)
 }

@@ -337,6 +337,10 @@ func unaverage(row, up []byte, step int) {
 
 func unpaeth(row, up []byte, step int) {
 	up = up[:len(row)]
+	if step == 3 {
+		unpaeth3(row, up)
+		return
+	}
 	for c := range min(step, len(row)) {
 		left, corner := 0, 0
 		for i := c; i < len(row); i += step {
@@ -345,6 +349,21 @@ func unpaeth(row, up []byte, step int) {
 			row[i] = byte(left)
 			corner = u
 		}
+	}
+}
+
+// unpaeth3 takes the three samples of a pixel together: each one waits for the
+// pixel before, but not for the other two.
+func unpaeth3(row, up []byte) {
+	l0, l1, l2, c0, c1, c2 := 0, 0, 0, 0, 0, 0
+	for len(row) >= 3 && len(up) >= 3 {
+		u0, u1, u2 := int(up[0]), int(up[1]), int(up[2])
+		l0 = (paeth(l0, u0, c0) + int(row[0])) & 255
+		l1 = (paeth(l1, u1, c1) + int(row[1])) & 255
+		l2 = (paeth(l2, u2, c2) + int(row[2])) & 255
+		row[0], row[1], row[2] = byte(l0), byte(l1), byte(l2)
+		c0, c1, c2 = u0, u1, u2
+		row, up = row[3:], up[3:]
 	}
 }
 

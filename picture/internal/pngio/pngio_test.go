@@ -166,6 +166,26 @@ func near(a, b color.RGBA, alpha uint16) bool {
 	return true
 }
 
+// The specification's own wording, for every input.
+func TestPaeth(t *testing.T) {
+	for a := range 256 {
+		for b := range 256 {
+			for c := range 256 {
+				p := a + b - c
+				want := c
+				if pa, pb, pc := abs(p-a), abs(p-b), abs(p-c); pa <= pb && pa <= pc {
+					want = a
+				} else if pb <= pc {
+					want = b
+				}
+				if got := paeth(a, b, c); got != want {
+					t.Fatalf("paeth(%d, %d, %d) = %d, want %d", a, b, c, got, want)
+				}
+			}
+		}
+	}
+}
+
 func TestJoinAdler(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SliceOf(rapid.Byte()).Draw(t, "a")

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/loupe-tools/loupe/internal/doctor"
+	"github.com/loupe-tools/loupe/picture"
+)
+
+type doctorCmd struct {
+	JSON bool `name:"json" help:"Print one JSON object: findings, ok."`
+}
+
+// Run prints what there is and what is missing. It fails when something is missing
+// without which no question can be answered.
+func (c *doctorCmd) Run(env *environment) error {
+	system := doctor.System(picture.JPEGAvailable)
+	system.Getenv = env.getenv
+	findings := doctor.Check(env.ctx, system)
+	ok := doctor.OK(findings)
+	var err error
+	if c.JSON {
+		err = env.printJSON(struct {
+			Findings []doctor.Finding `json:"findings"`
+			OK       bool             `json:"ok"`
+		}{findings, ok})
+	} else {
+		err = doctor.Write(env.stdout, findings)
+	}
+	if err == nil && !ok {
+		err = errReported
+	}
+	return err
+}

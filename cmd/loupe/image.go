@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/loupe-tools/loupe/picture"
+	"github.com/loupe-tools/loupe/picture/source"
+	"github.com/loupe-tools/loupe/vision"
+)
+
+// sourceFlags say where images may come from. A reference is a path, "-", a data URI or
+// a URL.
+type sourceFlags struct {
+	AllowURL        bool  `help:"Allow http and https URLs as images."`
+	AllowPrivateURL bool  `help:"With --allow-url, allow addresses of this machine and of private networks too."`
+	MaxPixels       int64 `placeholder:"N" help:"Refuse images of more than N pixels (default 100 million)."`
+}
+
+// load reads and decodes one image.
+func (f *sourceFlags) load(env *environment, ref string) (*picture.Picture, error) {
+	input, err := source.Read(env.ctx, ref, &source.Options{
+		Stdin: env.stdin, AllowURL: f.AllowURL, AllowPrivate: f.AllowPrivateURL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := picture.Decode(bytes.NewReader(input.Data), &picture.DecodeOptions{MaxPixels: f.MaxPixels})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", input.Name, err)
+	}
+	for _, note := range p.Notes {
+		env.warn("%s: %s", input.Name, note)
+	}
+	return p, nil
+}
+
+// limitFlags say for which model an image is prepared.
+type limitFlags struct {
+	Model           string `default:"claude-opus-5-5" help:"The model that looks (${default})."`
+	Tier            string `enum:"auto,standard,high" default:"auto" help:"Image limits: of the model (auto), standard, or high."`
+	MaxEdge         int    `placeholder:"PX" help:"Longest edge of an image, in place of the tier's."`
+	MaxVisualTokens int    `placeholder:"N" help:"Visual tokens of an image, in place of the tier's."`
+}
+
+// override returns the limits that the flags set, or zero limits when they leave them to
+// the model.
+func (f *limitFlags) override() (vision.Limits, error) {
+	if f.MaxEdge < 0 || f.MaxVisualTokens < 0 || f.MaxEdge > 0 && f.MaxEdge < vision.Patch {
+		return vision.Limits{}, usagef("--max-edge must be at least %d and --max-visual-tokens at least 1", vision.Patch)
+	}
+	limits, _ := vision.LimitsFor(f.Model)
+	switch f.Tier {
+	case "standard":
+		limits = vision.Standard
+	case "high":
+		limits = vision.HighResolution
+	default:
+		if f.MaxEdge == 0 && f.MaxVisualTokens == 0 {
+			return vision.Limits{}, nil
+		}
+	}
+	if f.MaxEdge > 0 {
+		limits.MaxEdge = f.MaxEdge
+	}
+	if f.MaxVisualTokens > 0 {
+		limits.MaxTokens = f.MaxVisualTokens
+	}
+	return limits, nil
+}
+
+// limits returns the limits for one image, and says when a model's tier is not known.
+func (f *limitFlags) limits(env *environment) (vision.Limits, error) {
+	override, err := f.override()
+	if err != nil || override != (vision.Limits{}) {
+		return override, err
+	}
+	limits, known := vision.LimitsFor(f.Model)
+	if !known {
+		warnTier(env, f.Model)
+	}
+	return limits, nil
+}
+
+func warnTier(env *environment, model string) {
+	env.warn("the image limits of %s are not public, so the standard ones are used; set them with --tier.", model)
+}
+
+// writeImage writes an image to a file or, for "-", to standard output. The ending of the
+// name decides the kind: .png, .jpg or .jpeg. encoded is what a model would get, and is
+// written for any other name.
+func writeImage(env *environment, path string, m *image.RGBA, encoded picture.Encoded) error {
+	var b bytes.Buffer
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".png":
+		if err := picture.EncodePNG(&b, m); err != nil {
+			return err
+		}
+	case ".jpg", ".jpeg":
+		if err := picture.EncodeJPEG(&b, m); err != nil {
+			return err
+		}
+	default:
+		b.Write(encoded.Data)
+	}
+	if path == "-" {
+		_, err := env.stdout.Write(b.Bytes())
+		return err
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("the image cannot be written: %w", err)
+	}
+	return nil
+}
+
+// The forms of sizes and boxes in JSON output.
+func sizeOf(p image.Point) [2]int    { return [2]int{p.X, p.Y} }
+func boxOf(r image.Rectangle) [4]int { return [4]int{r.Min.X, r.Min.Y, r.Max.X, r.Max.Y} }

@@ -204,10 +204,16 @@ func (f *File) Decode() (*image.RGBA, error) {
 		return nil, inflateError(err)
 	}
 	defer z.Close()
+	var data io.Reader = z
+	if h.Height > aheadFrom/(1+(h.Width*f.samples()*h.depth+7)/8) {
+		a := readAhead(z)
+		defer a.close()
+		data = a
+	}
 
 	m := image.NewRGBA(image.Rect(0, 0, h.Width, h.Height))
 	d := &rows{
-		r:       z,
+		r:       data,
 		bits:    f.samples() * h.depth,
 		convert: f.converter(),
 	}
@@ -239,7 +245,7 @@ func (f *File) Decode() (*image.RGBA, error) {
 	}
 	// The end of the stream carries a checksum over all rows.
 	var extra [1]byte
-	switch n, err := io.ReadFull(z, extra[:]); {
+	switch n, err := io.ReadFull(data, extra[:]); {
 	case n != 0:
 		return nil, fmt.Errorf("%w: more pixel data than the size asks for", ErrCorrupt)
 	case err != io.EOF:

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/binary"
+	"errors"
 	"hash/adler32"
 	"image"
 	"image/color"
 	"image/png"
 	"testing"
 
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 )
 
@@ -184,6 +186,40 @@ func TestPaeth(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A large file that breaks off anywhere is an error, and nothing is left
+// running.
+func TestLargeFileBreaksOff(t *testing.T) {
+	m := image.NewRGBA(image.Rect(0, 0, 900, 900))
+	for i := range m.Pix {
+		m.Pix[i] = byte(i * i >> 7)
+	}
+	var file bytes.Buffer
+	if err := Encode(&file, m); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Parse(file.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := f.pixels
+	for n := range all {
+		for _, cut := range []int{0, len(all[n]) / 2, len(all[n]) - 1} {
+			f.pixels = append(append([][]byte{}, all[:n]...), all[n][:cut])
+			if _, err := f.Decode(); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("part %d cut at %d: %v", n, cut, err)
+			}
+		}
+	}
+	f.pixels = all
+	for _, height := range []int{899, 901, 2000} {
+		f.Header.Height = height
+		if _, err := f.Decode(); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("read as %d rows: %v", height, err)
+		}
+	}
+	goleak.VerifyNone(t)
 }
 
 func TestJoinAdler(t *testing.T) {

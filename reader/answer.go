@@ -296,7 +296,7 @@ func looking(q *question, s *scene, zooms []zoomed) string {
 
 func notFound(q *question, s *scene, doubtful []*textLine) string {
 	what := "an answer to this"
-	if len(q.words) > 0 {
+	if len(q.terms) > 0 {
 		what = "a legible answer to this"
 	}
 	text := "I could not find " + what + " in the image."

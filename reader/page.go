@@ -36,37 +36,46 @@ const (
 )
 
 // readPage reads an image twice: as a whole, where the engine itself decides where
-// text is, and line by line on a sheet of the regions that look like text. What both
-// agree on is marked so.
+// text is, and then, line by line on a sheet, the regions that look like text and that
+// the first reading passed over or was not sure of.
 func (e *engine) readPage(ctx context.Context, m *image.RGBA) (*page, error) {
-	p := &page{size: m.Rect.Size(), regions: findRegions(m)}
-	var rows []row
-	for _, r := range p.regions {
-		if r.score >= likelyText && len(rows) < maxRows {
-			rows = append(rows, row{r.box, rowHeight})
-		}
-	}
-	type reading struct {
-		words []word
-		err   error
-	}
-	// Both readings at once where there is a processor for each; this goroutine ends
-	// with the engine, which ends with ctx.
-	whole := make(chan reading, 1)
-	go func() {
-		words, err := e.readWhole(ctx, m)
-		whole <- reading{words, err}
-	}()
-	lines, err := e.readRows(ctx, m, rows)
-	w := <-whole
+	ink := inkOf(m)
+	p := &page{size: m.Rect.Size(), regions: ink.findRegions()}
+	whole, err := e.readWhole(ctx, ink.withoutRules())
 	if err != nil {
 		return nil, err
 	}
-	if w.err != nil {
-		return nil, w.err
+	var rows []row
+	for _, r := range p.regions {
+		if r.score >= likelyText && len(rows) < maxRows && !wellRead(r.box, whole) {
+			rows = append(rows, row{r.box, rowHeight, r.layer})
+		}
 	}
-	p.merge(lines, w.words)
+	lines, err := e.readRows(ctx, ink, rows)
+	if err != nil {
+		return nil, err
+	}
+	p.merge(lines, whole)
 	return p, nil
+}
+
+// wellRead reports whether sure words cover most of the box.
+func wellRead(box image.Rectangle, words []word) bool {
+	width := 0
+	left, right := box.Max.X, box.Min.X
+	for _, w := range words {
+		c := w.box.Intersect(box)
+		if c.Empty() || 3*c.Dy() < 2*min(w.box.Dy(), box.Dy()) {
+			continue
+		}
+		if w.conf < 85 || len(w.text) < 2 && !isAlnum(rune(w.text[0])) {
+			return false
+		}
+		width += c.Dx()
+		left, right = min(left, c.Min.X), max(right, c.Max.X)
+	}
+	margin := max(1, box.Dy()/3) // less than a letter
+	return 10*width >= 7*box.Dx() && left <= box.Min.X+margin && right >= box.Max.X-margin
 }
 
 // readWhole reads all of m, made smaller when it is wider than the engine likes.

@@ -83,11 +83,15 @@ func candidates(q *question, lines []*textLine) []candidate {
 		return nil
 	}
 	var out []candidate
+	axis := ticks(lines)
 	for _, l := range lines {
-		if q.image >= 0 && l.image != q.image {
+		if q.image >= 0 && l.image != q.image || axis[l] && q.kind != kindDate {
 			continue
 		}
 		for _, c := range valuesIn(q, l) {
+			if c.partOfName(q) {
+				continue
+			}
 			c.weigh(q, lines)
 			out = append(out, c)
 		}
@@ -174,7 +178,7 @@ func numberAt(l *textLine, i int) (candidate, bool) {
 	if m[5] == "" && m[6] == "" && to < len(l.words) {
 		next := l.words[to]
 		unit := strings.TrimRight(next.text, ".,;:)!")
-		if next.conf >= 50 && unitWord.MatchString(unit) && nearby(l.words[to-1].box, next.box) && !emptyWords[strings.ToLower(unit)] {
+		if next.conf >= 50 && unitWord.MatchString(unit) && nearby(l.words[to-1].box, next.box) && !emptyWords[strings.ToLower(unit)] && conceptOf(strings.ToLower(unit)) == "" {
 			value += " " + unit
 		}
 	}
@@ -198,71 +202,56 @@ func (q *question) takes(c candidate) bool {
 	return true
 }
 
-// weigh scores a candidate by where the words of the question stand.
+// weigh scores a candidate by where the terms of the question stand.
 func (c *candidate) weigh(q *question, lines []*textLine) {
 	l := c.line
 	rest := slices.Concat(l.words[:c.from], l.words[c.to:])
-	conceptSeen := len(q.concept) == 0
+	extremeSeen := len(q.extreme) == 0
 	nameMissing := false
-	inLine := 0
-	for _, w := range q.words {
-		concept := conceptOf(w)
-		name := slices.ContainsFunc(q.names, func(n string) bool { return strings.EqualFold(n, w) })
-		weight := 1.5
-		switch {
-		case concept != "":
-			weight = 3
-		case name:
-			weight = 2.5
-		}
-		// A value that is itself a word of the question is no answer to it.
-		if matches(w, l.words[c.from:c.to]) {
-			c.score -= 3
-			continue
-		}
-		if matches(w, rest) {
-			c.score += weight
-			inLine++
-			conceptSeen = conceptSeen || concept != ""
-			continue
-		}
-		best := 0.0
+	covered, all := 0.0, 0.0
+	for _, t := range q.terms {
+		best := c.inLine(&t)
+		c.direct = c.direct || best > 0
 		for _, other := range lines {
-			if other == l || other.image != l.image || !matches(w, other.words) {
+			if other == l || other.image != l.image {
 				continue
 			}
-			best = max(best, relation(other.box, c.box(), l.box))
+			if r := relation(other.box, c.box()); r > best && t.in(other.words) {
+				best = r
+			}
 		}
-		if best > 0 {
-			c.score += weight * best
-			conceptSeen = conceptSeen || concept != "" && best >= 0.5
-		}
-		if name && best < 0.5 {
-			nameMissing = true
-		}
+		all += t.weight
+		covered += t.weight * best
+		extremeSeen = extremeSeen || best >= 0.5 && slices.Contains(q.extreme, t.concept)
+		nameMissing = nameMissing || t.name && best < 0.5
+	}
+	c.score += covered
+	if covered > 0.75*all {
+		c.score += 2
 	}
 	for _, u := range q.units {
-		if strings.HasSuffix(c.value, " "+u) || similar(u, lastWord(c.value)) {
+		if similar(u, lastWord(c.value)) {
 			c.score += 1.5
 		}
 	}
-	c.direct = inLine > 0
-	annotation := c.isNote()
-	if annotation && q.marked {
+	note := c.isNote()
+	if note && q.marked {
 		c.score += 0.5
 	}
-	if !conceptSeen {
+	if !extremeSeen {
 		c.score -= 1.5
-		if !annotation || !q.marked {
+		if !note || !q.marked {
 			c.score -= 1.5
 		}
 	}
 	// One of several things was named, and nothing near the value names it: good
 	// enough only for a note that says itself what it is ("peak: 6,053 units").
-	if nameMissing && !(annotation && inLine > 0 && conceptSeen) {
-		c.score -= 1.5
+	if nameMissing && !(note && c.direct && len(q.extreme) > 0 && extremeSeen) {
+		c.score -= 2
 	}
-	if rivalName(q, rest) {
+	if rivalName(q, rest) || slices.ContainsFunc(lines, func(o *textLine) bool {
+		return o != l && o.image == l.image && relation(o.box, c.box()) >= 0.8 && rivalName(q, o.words)
+	}) {
 		c.score -= 5
 	}
 	switch q.kind {
@@ -279,6 +268,30 @@ func (c *candidate) weigh(q *question, lines []*textLine) {
 	}
 }
 
+// inLine says how strongly the candidate's own line speaks for it with a term: 1 for a
+// term right before the value, a little less elsewhere, less when another number stands
+// between.
+func (c *candidate) inLine(t *term) float64 {
+	words := c.line.words
+	if t.in(words[:c.from]) {
+		for i := c.from - 1; i >= 0; i-- {
+			if t.in(words[i:c.from]) {
+				return 1
+			}
+			if _, isNumber := numberAt(c.line, i); isNumber {
+				return 0.7
+			}
+		}
+	}
+	if t.in(words[c.to:]) {
+		return 0.9
+	}
+	if t.in(slices.Concat(words[:c.from], words[c.to:])) {
+		return 0.7
+	}
+	return 0
+}
+
 // box is where the value itself stands, in pixels of the view.
 func (c *candidate) box() image.Rectangle {
 	var b image.Rectangle
@@ -286,6 +299,30 @@ func (c *candidate) box() image.Rectangle {
 		b = b.Union(w.box)
 	}
 	return b
+}
+
+// partOfName reports whether the value is a part of a name: the 2 of "Plant 2", or of a
+// name of its sort.
+func (c *candidate) partOfName(q *question) bool {
+	own := squeeze(c.core)
+	for _, t := range q.terms {
+		if slices.ContainsFunc(t.parts, func(p string) bool { return squeeze(p) == own }) {
+			return true
+		}
+		if !t.name {
+			continue
+		}
+		name := squeeze(strings.Join(t.parts, ""))
+		from := max(0, c.from-len(t.parts)+1)
+		joined := ""
+		for _, w := range c.line.words[from:c.to] {
+			joined += squeeze(w.text)
+		}
+		if joined != own && sibling(name, joined) {
+			return true
+		}
+	}
+	return false
 }
 
 // isNote reports whether the value stands in a short line with words of its own, as a
@@ -311,7 +348,7 @@ func (c *candidate) isNote() bool {
 
 // relation says how strongly a line at other speaks for a value: 1 beside it in its
 // row, less above it in its column, less again close by; 0 elsewhere.
-func relation(other, value, line image.Rectangle) float64 {
+func relation(other, value image.Rectangle) float64 {
 	h := max(1, value.Dy())
 	sameRow := min(other.Max.Y, value.Max.Y)-max(other.Min.Y, value.Min.Y) > min(other.Dy(), h)/2
 	if sameRow && other.Max.X <= value.Min.X+h {
@@ -336,28 +373,49 @@ func relation(other, value, line image.Rectangle) float64 {
 	return 0
 }
 
-// matches reports whether one of the words, or two that belong together, is w.
-func matches(w string, words []seenWord) bool {
-	concept := conceptOf(w)
-	for i, s := range words {
-		got := clean(s.text)
-		if got == "" {
-			continue
-		}
-		if similar(w, got) || concept != "" && conceptOf(got) == concept {
-			return true
-		}
-		if i+1 < len(words) && strings.EqualFold(squeeze(w), squeeze(got+clean(words[i+1].text))) {
-			return true
-		}
-		// "SKU-1042:" and "a/b" are several words to the engine's one.
-		for _, part := range strings.FieldsFunc(got, func(r rune) bool { return strings.ContainsRune(":/=()", r) }) {
-			if part != got && similar(w, part) {
-				return true
-			}
+// in reports whether the term is among the words: each of its parts, or all of them
+// written as one.
+func (t *term) in(words []seenWord) bool {
+	if t.concept != "" {
+		return slices.ContainsFunc(words, func(w seenWord) bool { return nearConcept(clean(w.text)) == t.concept })
+	}
+	for _, part := range t.parts {
+		if !contains(words, part) {
+			joined := squeeze(strings.Join(t.parts, ""))
+			return joined != "" && slices.ContainsFunc(windows(words, len(t.parts)+1), func(w string) bool { return w == joined })
 		}
 	}
-	return false
+	return true
+}
+
+// contains reports whether one of the words is w.
+func contains(words []seenWord, w string) bool {
+	return slices.ContainsFunc(words, func(s seenWord) bool {
+		got := clean(s.text)
+		if got == "" {
+			return false
+		}
+		if similar(w, got) {
+			return true
+		}
+		// "stock:Bolt" and "a/b" are several words to the engine's one.
+		return slices.ContainsFunc(strings.FieldsFunc(got, func(r rune) bool { return strings.ContainsRune(":/=()", r) }), func(part string) bool {
+			return part != got && similar(w, part)
+		})
+	})
+}
+
+// windows returns the words squeezed, one by one, and each run of up to n of them as one.
+func windows(words []seenWord, n int) []string {
+	var out []string
+	for i := range words {
+		joined := ""
+		for j := i; j < min(len(words), i+n); j++ {
+			joined += squeeze(words[j].text)
+			out = append(out, joined)
+		}
+	}
+	return out
 }
 
 func clean(s string) string {
@@ -427,16 +485,13 @@ func lastWord(s string) string {
 // rivalName reports whether the words name a thing of the same sort as the one asked
 // for, but another: "Widget-D" where "Widget-C" was asked for.
 func rivalName(q *question, words []seenWord) bool {
-	for _, n := range q.names {
-		if matches(strings.ToLower(n), words) {
-			return false
+	for _, t := range q.terms {
+		if !t.name || t.in(words) {
+			continue
 		}
-	}
-	for _, n := range q.names {
-		for _, w := range words {
-			if sibling(n, w.text) {
-				return true
-			}
+		name := squeeze(strings.Join(t.parts, ""))
+		if slices.ContainsFunc(windows(words, len(t.parts)), func(w string) bool { return sibling(name, w) }) {
+			return true
 		}
 	}
 	return false
@@ -445,7 +500,6 @@ func rivalName(q *question, words []seenWord) bool {
 // sibling reports whether two names differ only in a short ending: "Widget-C" and
 // "Widget-F", "M8" and "M10".
 func sibling(a, b string) bool {
-	a, b = squeeze(a), squeeze(b)
 	if a == b || len(a) < 2 || len(b) < 2 || math.Abs(float64(len(a)-len(b))) > 1 {
 		return false
 	}

@@ -27,14 +27,22 @@ type question struct {
 	text    string
 	kind    kind
 	beyond  string   // for kindBeyond: what it would take
-	words   []string // what may stand near the answer, in lower case, most telling ones included
-	names   []string // words that name one thing among several: "Widget-C", "M8"; as written
-	concept []string // concepts asked for, by their first word: "peak", "total"
+	terms   []term   // what may stand near the answer
+	extreme []string // the extremes and sums asked for, by the first word of their row: "peak", "total"
 	units   []string // nouns that may be the unit: "orders" of "how many orders"
 	marked  bool     // it speaks of an annotation, a label, a note
 	title   bool     // it asks for a title or a heading
 	place   place
 	image   int // the image it speaks of, -1 when it names none
+}
+
+// A term is a word of the question, or a name of several words, that may stand near the
+// answer.
+type term struct {
+	parts   []string // in lower case; a name of several words has several
+	concept string   // the first word of its row of concepts, or ""
+	name    bool     // it names one thing among several: "Widget-C", "Bolt M8"
+	weight  float64
 }
 
 // place is where in the picture the answer is said to be; zero is anywhere. Each is
@@ -44,17 +52,19 @@ type place struct{ x, y int }
 // concepts are words that mean the same on a chart or a form. The first names the row.
 var concepts = [][]string{
 	{"peak", "max", "maximum", "maximal", "high", "highest", "record", "top", "best", "crest", "summit", "largest", "greatest", "biggest", "peaks", "peaked"},
-	{"low", "min", "minimum", "lowest", "trough", "smallest", "worst", "bottom", "least", "dip"},
+	{"low", "min", "minimum", "minimal", "lowest", "trough", "smallest", "worst", "bottom", "least", "dip"},
 	{"total", "sum", "overall", "altogether"},
 	{"average", "avg", "mean"},
 	{"median"},
-	{"target", "goal", "plan", "quota"},
+	{"target", "goal", "quota"},
 	{"price", "cost", "fee"},
 	{"date", "dated"},
-	{"number", "no", "nr"},
 	{"telephone", "phone", "tel"},
 	{"email", "mail", "e-mail"},
 }
+
+// extremes are the concepts without which a number is not the one asked for.
+const extremes = 6 // the first rows of concepts
 
 // emptyWords say nothing about where an answer stands.
 var emptyWords = func() map[string]bool {
@@ -66,7 +76,7 @@ var emptyWords = func() map[string]bool {
 		curve series please tell me give us as you can see find out answer only your next near beside above below under over point
 		reached reach reaches attained level text word words tiny small print number numbers amount count quantity name called
 		titled title heading headline caption according about into after before i than then stated state indicated
-		displayed display appear appears entry listed list column row cell table first second third fourth image's between during
+		map table form sign poster document drawing displayed display appear appears entry listed list column row cell table first second third fourth image's between during
 		s t d one`) {
 		m[w] = true
 	}
@@ -76,10 +86,9 @@ var emptyWords = func() map[string]bool {
 var (
 	questionMark = regexp.MustCompile(`(?i)\bquestion:\s*`)
 	wordPattern  = regexp.MustCompile(`[\p{L}\p{N}]+(?:[-_./'’&][\p{L}\p{N}]+)*%?`)
-	quoted       = regexp.MustCompile(`["“”]([^"“”]{1,80})["“”]|'([^']{2,80})'`)
 
 	askHowMany  = regexp.MustCompile(`\bhow many ([\p{L}-]+)(?: ([\p{L}-]+))?`)
-	askCounting = regexp.MustCompile(`\bhow many\b.*\b(are there|is there|are (shown|visible|drawn|plotted|in)|can you|do you|does (it|the (chart|image|picture|graph))|in (the|this) (chart|image|picture|graph|figure|photo)|different|distinct)\b|\b(number|count) of (bars|lines|categories|series|colou?rs|people|objects|rows|columns|slices|points)\b`)
+	askCounting = regexp.MustCompile(`\bhow many\b.*\b((shown|visible|drawn|plotted) (here|in (the|this))|can you (see|count)|do you see|(are|is) (visible|drawn|plotted)|different|distinct|(in|on) (the|this) (chart|image|picture|graph|figure|photo|plot))\b|\bhow many (bars?|lines?|curves?|categories|series|colou?rs|people|persons|objects|slices|rows|columns|words|letters|peaks|things|images|pictures|charts)\b|\b(number|count) of (bars|lines|curves|categories|series|colou?rs|people|objects|rows|columns|slices)\b|^(please )?count\b`)
 	askCompare  = regexp.MustCompile(`\b(compare|comparison|difference between|(which|who|what)\b.*\b(more|fewer|less|higher|lower|larger|smaller|greater|bigger|taller|longer|shorter|older|newer|faster|slower) (\p{L}+ )*?(than|\?|categories|at|in)|ratio (of|between)|how much (more|less|higher|lower)|sum of all|add up)\b`)
 	askWhichOf  = regexp.MustCompile(`^(which|who|what) (line|bar|series|colou?r|curve|image|picture|chart|category|slice|of)\b.*\b(more|most|fewest|least|higher|highest|lower|lowest|larger|largest|smaller|smallest|bigger|biggest|taller|tallest|longer|longest|steepest|above|below)\b`)
 	askColour   = regexp.MustCompile(`\b(what|which) colou?rs?\b|\bcolou?r of\b`)
@@ -140,29 +149,8 @@ func understand(text string) question {
 			q.image = ordinals[m[2]]
 		}
 	}
-	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
-		for _, w := range wordPattern.FindAllString(m[1]+m[2], -1) {
-			q.addWord(strings.ToLower(w))
-		}
-	}
-	for i, w := range wordPattern.FindAllString(text, -1) {
-		w = strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "’s")
-		l := strings.ToLower(w)
-		if c := conceptOf(l); c != "" {
-			if !slices.Contains(q.concept, c) {
-				q.concept = append(q.concept, c)
-			}
-			q.addWord(l)
-			continue
-		}
-		if emptyWords[l] {
-			continue
-		}
-		if isName(w, i == 0) && !slices.Contains(q.names, w) {
-			q.names = append(q.names, w)
-		}
-		q.addWord(l)
-	}
+	// "How high" asks for a height and "top left" for a place, not for a maximum.
+	q.addTerms(placePattern.ReplaceAllString(howPattern.ReplaceAllString(text, "how"), " "))
 	if m := askHowMany.FindStringSubmatch(lower); m != nil {
 		for _, u := range m[1:] {
 			if u != "" && !emptyWords[u] {
@@ -173,11 +161,57 @@ func understand(text string) question {
 	return q
 }
 
-func (q *question) addWord(w string) {
-	if !emptyWords[w] && !slices.Contains(q.words, w) && len(q.words) < 40 {
-		q.words = append(q.words, w)
+// addTerms picks the terms out of the words of a question.
+func (q *question) addTerms(text string) {
+	const most = 24
+	end := 0 // of the name before, in text
+	for i, at := range wordPattern.FindAllStringIndex(text, -1) {
+		if len(q.terms) == most {
+			return
+		}
+		w := text[at[0]:at[1]]
+		w = strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "’s")
+		l := strings.ToLower(w)
+		if c, extreme := conceptOf(l), false; c != "" {
+			for _, row := range concepts[:extremes] {
+				extreme = extreme || row[0] == c
+			}
+			if slices.ContainsFunc(q.terms, func(t term) bool { return t.concept == c }) {
+				continue
+			}
+			t := term{parts: []string{l}, concept: c, weight: 2}
+			if extreme {
+				q.extreme = append(q.extreme, c)
+				t.weight = 3
+			}
+			q.terms = append(q.terms, t)
+			continue
+		}
+		if emptyWords[l] && !(len(l) == 1 && end > 0) {
+			continue
+		}
+		name := isName(w, i == 0)
+		if n := len(q.terms); name && n > 0 && end > 0 && strings.TrimSpace(text[end:at[0]]) == "" && len(q.terms[n-1].parts) < 4 {
+			q.terms[n-1].parts = append(q.terms[n-1].parts, l)
+			end = at[1]
+			continue
+		}
+		end = 0
+		if name {
+			end = at[1]
+		}
+		if slices.ContainsFunc(q.terms, func(t term) bool { return slices.Equal(t.parts, []string{l}) }) {
+			continue
+		}
+		t := term{parts: []string{l}, name: name, weight: 2}
+		if name {
+			t.weight = 2.5
+		}
+		q.terms = append(q.terms, t)
 	}
 }
+
+var howPattern = regexp.MustCompile(`(?i)\bhow (?:high|low|tall|deep|long|far|large|big|small)\b`)
 
 // conceptOf returns the first word of the row of concepts that w is in, or "".
 func conceptOf(w string) string {
@@ -198,6 +232,22 @@ func isName(w string, first bool) bool {
 		upper = upper || unicode.IsUpper(r) && (i > 0 || !first)
 	}
 	return digit || upper
+}
+
+// nearConcept is conceptOf for a word as the engine read it: in a longer one a letter may
+// be wrong or missing.
+func nearConcept(w string) string {
+	if c := conceptOf(w); c != "" || len(w) < 5 {
+		return c
+	}
+	for _, row := range concepts {
+		for _, v := range row {
+			if len(v) >= 6 && similar(v, w) {
+				return row[0]
+			}
+		}
+	}
+	return ""
 }
 
 func kindOf(lower string) (kind, string) {

@@ -214,9 +214,9 @@ func (r *Reader) readAgain(ctx context.Context, s *shown, box image.Rectangle) (
 	}
 	var rows []row
 	for _, h := range againHeights {
-		rows = append(rows, row{box, h})
+		rows = append(rows, row{box: box, height: h})
 	}
-	words, err := r.engine.readRows(ctx, m, rows)
+	words, err := r.engine.readRows(ctx, inkOf(m), rows)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.where, err)
 	}

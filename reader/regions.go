@@ -10,6 +10,7 @@ import (
 type region struct {
 	box   image.Rectangle
 	score float64 // how much it looks like text, 0 to 1
+	layer uint8   // the hue that it is drawn in
 }
 
 // The limits of what is taken for text, in pixels of the searched image.
@@ -19,7 +20,8 @@ const (
 	minTextHeight = 3   // a line of text is at least this high
 	maxTextHeight = 120 // and at most this
 	maxGlyphWidth = 260 // one connected piece of a word; curves and frames are wider
-	ruleLength    = 70  // a straight run of ink longer than this is a rule, not text
+	ruleLength    = 70  // a straight thin run of ink longer than this is a rule, not text
+	longRule      = 300 // and one longer than this may be thicker
 	maxComponents = 60000
 	maxRegions    = 400
 )
@@ -30,11 +32,10 @@ const (
 //
 // Each hue is searched on its own, so that a label which touches a coloured curve is
 // still seen apart from it.
-func findRegions(m *image.RGBA) []region {
-	ink := inkOf(m)
+func (k *inkMap) findRegions() []region {
 	var found []region
 	for layer := range hueLayers {
-		found = append(found, linesOf(ink, layer)...)
+		found = append(found, linesOf(k, layer)...)
 	}
 	slices.SortStableFunc(found, func(a, b region) int {
 		switch {
@@ -48,7 +49,7 @@ func findRegions(m *image.RGBA) []region {
 	// The same line may be found in several layers; the best one stays.
 	var kept []region
 	for _, r := range found {
-		if !slices.ContainsFunc(kept, func(k region) bool { return overlap(r.box, k.box) > 0.5 }) {
+		if !slices.ContainsFunc(kept, func(o region) bool { return overlap(r.box, o.box) > 0.5 }) {
 			kept = append(kept, r)
 		}
 		if len(kept) == maxRegions {
@@ -74,44 +75,105 @@ const (
 	hueLayers    = 8
 )
 
-// inkMap says for each pixel which layer it belongs to; layerNone is background. The
-// last layer index, hueLayers-1, is a hue like the others.
+// inkMap says for each pixel which layer it belongs to; layerNone is background.
 type inkMap struct {
-	w, h  int
-	layer []uint8
-	mark  []uint8 // contrast with the background
+	image  *image.RGBA
+	w, h   int
+	layer  []uint8
+	mark   []uint8  // contrast with the background
+	rule   []bool   // belonged to a rule, and to a layer no more
+	ground [][3]int // the background of each block
 }
 
+// groundBlock is the side in pixels of the blocks that have one background.
+const groundBlock = 48
+
 // inkOf separates what is drawn from what it is drawn on. The background is the most
-// common colour of each block of 48 pixels, so that light text on dark, or a panel in
-// another colour, is ink as well.
+// common colour of each block, so that light text on dark, or a panel in another
+// colour, is ink as well.
 func inkOf(m *image.RGBA) *inkMap {
 	w, h := m.Rect.Dx(), m.Rect.Dy()
-	ink := &inkMap{w: w, h: h, layer: make([]uint8, w*h), mark: make([]uint8, w*h)}
-	const block = 48
-	columns := (w + block - 1) / block
-	rows := (h + block - 1) / block
-	background := make([][3]int, columns*rows)
-	for by := range rows {
-		for bx := range columns {
-			background[by*columns+bx] = dominant(m, image.Rect(bx*block, by*block, min(w, (bx+1)*block), min(h, (by+1)*block)))
+	k := &inkMap{image: m, w: w, h: h, layer: make([]uint8, w*h), mark: make([]uint8, w*h), rule: make([]bool, w*h)}
+	for y := 0; y < h; y += groundBlock {
+		for x := 0; x < w; x += groundBlock {
+			k.ground = append(k.ground, dominant(m, image.Rect(x, y, min(w, x+groundBlock), min(h, y+groundBlock))))
 		}
 	}
 	for y := range h {
 		row := m.Pix[y*m.Stride : y*m.Stride+4*w]
 		for x := range w {
-			bg := background[(y/block)*columns+x/block]
+			bg := k.groundAt(x, y)
 			r, g, b := int(row[4*x]), int(row[4*x+1]), int(row[4*x+2])
 			contrast := max(abs(r-bg[0]), abs(g-bg[1]), abs(b-bg[2]))
-			if contrast < inkContrast {
-				continue
+			k.mark[y*w+x] = uint8(contrast)
+			if contrast >= inkContrast {
+				k.layer[y*w+x] = layerOf(r, g, b)
 			}
-			ink.mark[y*w+x] = uint8(contrast)
-			ink.layer[y*w+x] = layerOf(r, g, b)
 		}
 	}
-	ink.dropRules()
-	return ink
+	k.dropRules()
+	return k
+}
+
+func (k *inkMap) groundAt(x, y int) [3]int {
+	return k.ground[y/groundBlock*((k.w+groundBlock-1)/groundBlock)+x/groundBlock]
+}
+
+// withoutRules returns the image with its rules painted over by the background.
+func (k *inkMap) withoutRules() *image.RGBA {
+	out := image.NewRGBA(k.image.Rect)
+	copy(out.Pix, k.image.Pix)
+	for y := range k.h {
+		for x := range k.w {
+			if k.layer[y*k.w+x] != layerNone || k.mark[y*k.w+x] == 0 {
+				continue
+			}
+			near := false
+			for dy := -1; dy <= 1 && !near; dy++ {
+				for dx := -1; dx <= 1; dx++ {
+					if nx, ny := x+dx, y+dy; nx >= 0 && ny >= 0 && nx < k.w && ny < k.h && k.rule[ny*k.w+nx] {
+						near = true
+						break
+					}
+				}
+			}
+			if near {
+				k.paint(out, x, y)
+			}
+		}
+	}
+	return out
+}
+
+// only returns the part box of the image with everything painted over that is not of
+// the layer or right next to it.
+func (k *inkMap) only(layer uint8, box image.Rectangle) *image.RGBA {
+	out := image.NewRGBA(image.Rect(0, 0, box.Dx(), box.Dy()))
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		for x := box.Min.X; x < box.Max.X; x++ {
+			near := false
+			for dy := -1; dy <= 1 && !near; dy++ {
+				for dx := -1; dx <= 1; dx++ {
+					if nx, ny := x+dx, y+dy; nx >= 0 && ny >= 0 && nx < k.w && ny < k.h && k.layer[ny*k.w+nx] == layer {
+						near = true
+						break
+					}
+				}
+			}
+			if near {
+				copy(out.Pix[(y-box.Min.Y)*out.Stride+4*(x-box.Min.X):][:4], k.image.Pix[y*k.image.Stride+4*x:][:4])
+			} else {
+				bg := k.groundAt(x, y)
+				copy(out.Pix[(y-box.Min.Y)*out.Stride+4*(x-box.Min.X):][:4], []byte{uint8(bg[0]), uint8(bg[1]), uint8(bg[2]), 255})
+			}
+		}
+	}
+	return out
+}
+
+func (k *inkMap) paint(m *image.RGBA, x, y int) {
+	bg := k.groundAt(x, y)
+	copy(m.Pix[y*m.Stride+4*x:][:4], []byte{uint8(bg[0]), uint8(bg[1]), uint8(bg[2]), 255})
 }
 
 // dominant is the most common colour of the box, to 16 levels a channel, as the mean
@@ -164,35 +226,59 @@ func layerOf(r, g, b int) uint8 {
 	return uint8(layerNeutral + 1 + ((hue+360+30)%360)/60)
 }
 
-// dropRules removes long straight strokes one to three pixels thick: axes, grid lines,
-// frames, underlines.
+// dropRules removes long straight thin strokes: axes, grid lines, frames, underlines.
 func (k *inkMap) dropRules() {
-	drop := make([]bool, k.w*k.h)
-	k.rules(drop, k.w, k.h, 1, k.w)
-	k.rules(drop, k.h, k.w, k.w, 1)
-	for i, d := range drop {
+	k.rules(k.w, k.h, 1, k.w)
+	k.rules(k.h, k.w, k.w, 1)
+	for i, d := range k.rule {
 		if d {
 			k.layer[i] = layerNone
 		}
 	}
 }
 
-// rules marks straight runs along a line of n pixels at the given stride; there are m
-// such lines, other pixels apart. A run counts when the ink on either side of it is
-// thin: text that happens to join into a long run is thicker.
-func (k *inkMap) rules(drop []bool, n, m, stride, other int) {
+// rules marks straight runs along lines of n pixels at the given stride; there are m
+// such lines, across pixels apart. Text that happens to join into a long run, and the
+// stem of a large letter, are thicker than a rule of that length.
+func (k *inkMap) rules(n, m, stride, across int) {
 	for j := range m {
 		start := -1
 		for i := 0; i <= n; i++ {
-			if i < n && k.layer[j*other+i*stride] != layerNone {
+			if i < n && k.layer[j*across+i*stride] != layerNone {
 				if start < 0 {
 					start = i
 				}
 				continue
 			}
 			if start >= 0 && i-start >= ruleLength {
+				thick := 3
+				if i-start >= longRule {
+					thick = 9
+				}
+				clear := func(line, p int) bool {
+					return line < 0 || line >= m || k.layer[line*across+p*stride] == layerNone
+				}
+				thin := make([]bool, i-start)
+				count := 0
 				for p := start; p < i; p++ {
-					drop[j*other+p*stride] = true
+					up, down := 1, 1
+					for up <= thick && !clear(j-up, p) {
+						up++
+					}
+					for down <= thick && !clear(j+down, p) {
+						down++
+					}
+					if up+down-1 <= thick {
+						thin[p-start] = true
+						count++
+					}
+				}
+				if 10*count >= 6*(i-start) {
+					for p := start; p < i; p++ {
+						if thin[p-start] {
+							k.rule[j*across+p*stride] = true
+						}
+					}
 				}
 			}
 			start = -1
@@ -236,7 +322,7 @@ func linesOf(k *inkMap, layer int) []region {
 	for _, g := range order {
 		l := lines[g]
 		slices.Sort(l.heights)
-		r := region{box: l.box}
+		r := region{box: l.box, layer: uint8(layer)}
 		r.score = k.textLike(uint8(layer), l.box, l.pieces, l.area, l.heights[len(l.heights)/2])
 		if r.score > 0 {
 			out = append(out, r)

@@ -117,10 +117,10 @@ func (s *scene) targets(q *question) []target {
 		place := func(t *target) {
 			y := float64(t.box.Min.Y+t.box.Max.Y) / 2 / height
 			x := float64(t.box.Min.X+t.box.Max.X) / 2 / float64(max(1, v.size.X))
-			if slices.Contains(q.concept, "peak") {
+			if slices.Contains(q.extreme, "peak") {
 				t.hope += 0.4 * (1 - y)
 			}
-			if slices.Contains(q.concept, "low") {
+			if slices.Contains(q.extreme, "low") {
 				t.hope += 0.4 * y
 			}
 			t.hope += 0.8 * (float64(q.place.x)*(x-0.5) + float64(q.place.y)*(y-0.5))
@@ -137,8 +137,8 @@ func (s *scene) targets(q *question) []target {
 			case fit > 0:
 				t.hope += 0.5 + fit/3
 			}
-			for _, w := range q.words {
-				if matches(w, l.words) {
+			for _, w := range q.terms {
+				if w.in(l.words) {
 					t.hope += 0.5
 				}
 			}
@@ -148,6 +148,7 @@ func (s *scene) targets(q *question) []target {
 			if len(l.words) == 1 && l.conf() >= 85 && fits[l] < 1 {
 				t.hope -= 0.3 // the number of a tick
 			}
+			t.hope += s.speaks(q, i, l.box)
 			place(&t)
 			out = append(out, t)
 		}
@@ -162,6 +163,10 @@ func (s *scene) targets(q *question) []target {
 			if aspect := r.box.Dx() / max(1, r.box.Dy()); aspect >= 4 {
 				t.hope += 0.3
 			}
+			if t.tall >= legible {
+				t.hope -= 0.4 // large enough to be read, had it been text
+			}
+			t.hope += s.speaks(q, i, r.box)
 			place(&t)
 			out = append(out, t)
 		}
@@ -176,6 +181,26 @@ func (s *scene) targets(q *question) []target {
 		return 0
 	})
 	return out
+}
+
+// speaks says how much what stands around a box has to do with the question.
+func (s *scene) speaks(q *question, index int, box image.Rectangle) float64 {
+	best := 0.0
+	for _, l := range s.lines {
+		if l.image != index || l.box == box {
+			continue
+		}
+		r := relation(l.box, box)
+		if r <= best {
+			continue
+		}
+		for _, t := range q.terms {
+			if t.in(l.words) {
+				best = max(best, r)
+			}
+		}
+	}
+	return best
 }
 
 func (s *scene) candidates(q *question) []candidate { return candidates(q, s.lines) }

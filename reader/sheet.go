@@ -14,6 +14,7 @@ import (
 type row struct {
 	box    image.Rectangle // pixels of the image
 	height int             // pixels of the sheet
+	layer  uint8           // only what is drawn in this hue; everything when zero
 }
 
 // The sheet's measures in its own pixels.
@@ -45,9 +46,9 @@ func gray(m *image.RGBA) *image.Gray {
 	return out
 }
 
-// readRows reads lines of m on one sheet of paper, each on a row of its own, and
-// returns the words of each with boxes in the pixels of m. One process reads them all.
-func (e *engine) readRows(ctx context.Context, m *image.RGBA, rows []row) ([][]word, error) {
+// readRows reads lines of an image on one sheet of paper, each on a row of its own, and
+// returns the words of each with boxes in the pixels of the image. One process reads them all.
+func (e *engine) readRows(ctx context.Context, k *inkMap, rows []row) ([][]word, error) {
 	type placed struct {
 		index  int
 		source image.Rectangle // with a margin
@@ -58,7 +59,7 @@ func (e *engine) readRows(ctx context.Context, m *image.RGBA, rows []row) ([][]w
 	x, y, tallest := sheetMargin, sheetMargin, 0
 	for i, r := range rows {
 		pad := max(2, r.box.Dy()/4)
-		source := image.Rect(r.box.Min.X-2*pad, r.box.Min.Y-pad, r.box.Max.X+2*pad, r.box.Max.Y+pad).Intersect(m.Rect)
+		source := image.Rect(r.box.Min.X-2*pad, r.box.Min.Y-pad, r.box.Max.X+2*pad, r.box.Max.Y+pad).Intersect(k.image.Rect)
 		if source.Empty() || r.box.Dy() == 0 {
 			continue
 		}
@@ -71,7 +72,14 @@ func (e *engine) readRows(ctx context.Context, m *image.RGBA, rows []row) ([][]w
 			break
 		}
 		target := image.Rectangle{Min: image.Pt(x, y), Max: image.Pt(x, y).Add(size)}
-		all = append(all, placed{i, source, target, onPaper(picture.Resample(m, source, size))})
+		var cut *image.RGBA
+		if r.layer == layerNone {
+			cut = picture.Resample(k.image, source, size)
+		} else {
+			part := k.only(r.layer, source)
+			cut = picture.Resample(part, part.Rect, size)
+		}
+		all = append(all, placed{i, source, target, onPaper(cut)})
 		y += size.Y + sheetMargin
 		tallest = max(tallest, size.X)
 	}

@@ -115,8 +115,8 @@ func keyScore(q *question, key string) float64 {
 		return 0
 	}
 	n := 0.0
-	for _, w := range q.words {
-		if matches(w, words) {
+	for _, t := range q.terms {
+		if t.in(words) {
 			n++
 		}
 	}
@@ -130,8 +130,10 @@ func keyShare(q *question, key string) float64 {
 		return 0
 	}
 	n := 0
-	for i := range words {
-		if slices.ContainsFunc(q.words, func(w string) bool { return matches(w, words[i:i+1]) }) {
+	for _, w := range words {
+		if slices.ContainsFunc(q.terms, func(t term) bool {
+			return t.concept != "" && t.in([]seenWord{w}) || slices.ContainsFunc(t.parts, func(p string) bool { return contains([]seenWord{w}, p) })
+		}) {
 			n++
 		}
 	}

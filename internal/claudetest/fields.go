@@ -84,6 +84,9 @@ func thinkingConfig(_ *Handler, r *Request) *wire.Error {
 	if err := allowed.only(config, path); err != nil {
 		return err
 	}
+	if err := thinkingTaken(r.model, kind); err != nil {
+		return err
+	}
 	if kind == "enabled" {
 		var budget int
 		_ = json.Unmarshal(config["budget_tokens"], &budget) // not a number counts as too small
@@ -95,6 +98,35 @@ func thinkingConfig(_ *Handler, r *Request) *wire.Error {
 		}
 	}
 	return blockBinding(r, config, path)
+}
+
+// thinkingTaken: which kinds of thinking a model takes. Source: the pages on adaptive
+// thinking and on each model's breaking changes.
+func thinkingTaken(model Model, kind string) *wire.Error {
+	switch {
+	case kind == "enabled" && !model.Budget:
+		return wire.Invalid("\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\" and " +
+			"\"output_config.effort\" to control thinking behavior.")
+	case kind == "adaptive" && model.NoAdaptive:
+		return wire.Invalid("adaptive thinking is not supported on this model")
+	case kind == "disabled" && model.AlwaysThinks:
+		return wire.Invalid("\"thinking.type.disabled\" is not supported for this model.")
+	}
+	return nil
+}
+
+// sampling: later models take none of temperature, top_p and top_k. The API lets the
+// defaults pass; the double does not.
+func sampling(_ *Handler, r *Request) *wire.Error {
+	if !r.model.NoSampling {
+		return nil
+	}
+	for _, field := range []string{"temperature", "top_p", "top_k"} {
+		if present(r.top[field]) {
+			return wire.Invalid("`%s` is deprecated for this model.", field)
+		}
+	}
+	return nil
 }
 
 // blockBinding: what happens to thinking whose conversation has changed, behind its

@@ -16,7 +16,7 @@ type rule func(h *Handler, r *Request) *wire.Error
 // API: fields and shapes first, then what they mean together.
 func rules() []rule {
 	return []rule{
-		topFields, modelKnown, maxTokens, betaFields, thinkingConfig, contextManagement, // fields.go
+		topFields, modelKnown, maxTokens, betaFields, sampling, thinkingConfig, contextManagement, // fields.go
 		toolEntries, toolNames, toolChoice, // tools.go
 		messageList, blockFields, textNotEmpty, // messages.go
 		cacheControls,                                           // caching.go

@@ -248,13 +248,33 @@ func fieldCases() []ruleCase {
 		},
 		{
 			name:    "thinking budget too small",
-			refused: request(`"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":1023}`), message: "thinking.enabled.budget_tokens: Input should be greater",
-			legal: request(`"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":1024}`),
+			refused: request(`"model":"claude-haiku-4-5","max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":1023}`), message: "thinking.enabled.budget_tokens: Input should be greater",
+			legal: request(`"model":"claude-haiku-4-5","max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":1024}`),
 		},
 		{
 			name:    "thinking budget of max_tokens",
-			refused: request(`"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":2000}`), message: "`max_tokens` must be greater than",
-			legal: request(`"max_tokens":2001,"thinking":{"type":"enabled","budget_tokens":2000}`),
+			refused: request(`"model":"claude-haiku-4-5","max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":2000}`), message: "`max_tokens` must be greater than",
+			legal: request(`"model":"claude-haiku-4-5","max_tokens":2001,"thinking":{"type":"enabled","budget_tokens":2000}`),
+		},
+		{
+			name:    "thinking budget on a model that has none",
+			refused: request(`"max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":1024}`), message: `"thinking.type.enabled" is not supported for this model`,
+			legal: request(`"model":"claude-sonnet-4-6","max_tokens":4000,"thinking":{"type":"enabled","budget_tokens":1024}`),
+		},
+		{
+			name:    "adaptive thinking on a model that has none",
+			refused: request(`"model":"claude-sonnet-4-5"`, thinking), message: "adaptive thinking is not supported on this model",
+			legal: request(`"model":"claude-sonnet-4-6"`, thinking),
+		},
+		{
+			name:    "thinking switched off where it cannot be",
+			refused: request(`"model":"claude-opus-5-5","thinking":{"type":"disabled"}`), message: `"thinking.type.disabled" is not supported for this model`,
+			legal: request(`"model":"claude-sonnet-5-5","thinking":{"type":"disabled"}`),
+		},
+		{
+			name:    "temperature",
+			refused: request(`"temperature":0.2`), message: "`temperature` is deprecated for this model.",
+			legal: request(`"model":"claude-sonnet-4-6","temperature":0.2`),
 		},
 		{
 			name:    "field of thinking",

@@ -308,3 +308,17 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("got %+v", totals)
 	}
 }
+
+// A script may call a member of a toolset that the request never declared: the call
+// comes back as it is, with its result.
+func TestUndeclaredCall(t *testing.T) {
+	double := claudetest.New(t, nil, claudetest.Say(claudetest.Member("computer", "screenshot", nil)), claudetest.Answer("Fine."))
+	if got := post(t, double, request(zoomTool)); got.status != 200 {
+		t.Fatal(got.message)
+	}
+	back := `{"type":"tool_use","id":"toolu_0001","name":"screenshot","toolset_name":"computer","input":{}}`
+	refused := `{"type":"tool_result","tool_use_id":"toolu_0001","toolset_name":"computer","is_error":true,"content":"no such tool"}`
+	if got := post(t, double, request(zoomTool, messages(hello, list(back), list(refused)))); got.status != 200 {
+		t.Error(got.message)
+	}
+}

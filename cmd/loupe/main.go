@@ -88,7 +88,6 @@ func run(env *environment, args []string) int {
 		kong.Exit(func(code int) { exited = code }),
 		kong.Vars{"version": version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.UsageOnError(),
 	)
 	if err != nil {
 		env.warn("%v", err)

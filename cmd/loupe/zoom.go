@@ -12,10 +12,10 @@ import (
 
 type zoomCmd struct {
 	Image  string `arg:"" help:"A path, - for standard input, a data URI, or a URL with --allow-url."`
-	X1     int    `arg:"" help:"Left edge, in pixels of the view."`
-	Y1     int    `arg:"" help:"Top edge."`
-	X2     int    `arg:"" help:"Right edge, greater than X1."`
-	Y2     int    `arg:"" help:"Bottom edge, greater than Y1."`
+	X1     int    `arg:"" name:"X1" help:"Left edge, in pixels of the view."`
+	Y1     int    `arg:"" name:"Y1" help:"Top edge."`
+	X2     int    `arg:"" name:"X2" help:"Right edge, greater than X1."`
+	Y2     int    `arg:"" name:"Y2" help:"Bottom edge, greater than Y1."`
 	Output string `short:"o" placeholder:"FILE" help:"Write the zoom here, as .jpg or .png; - for standard output."`
 	JSON   bool   `name:"json" help:"Print one JSON object: view and returned as [w, h], region and crop as [x0, y0, x1, y1]."`
 	limitFlags

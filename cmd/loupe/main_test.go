@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/png"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/loupe-tools/loupe/internal/claudetest"
+	"github.com/loupe-tools/loupe/picture"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"loupe": main})
+}
+
+// TestScripts runs the real command. Beside testscript's own, the scripts have these
+// commands:
+//
+//	double FILE        start a double of the Messages API that plays the script in FILE, and set $DOUBLE to its address
+//	hung               wait until the double hangs in mid-answer
+//	unused N           the double's script has N turns left
+//	checker FILE W H   draw a checkerboard of one-pixel squares
+//	claim FILE W H     write a PNG that claims a size and holds nothing
+//	truncate FILE N    keep the first N bytes of a file
+//	imagesize FILE W H the image file has that size
+func TestScripts(t *testing.T) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatalf("find the standard library's test images: %v", err)
+	}
+	goroot := strings.TrimSpace(string(out))
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			bin, _, _ := strings.Cut(os.Getenv("PATH"), string(filepath.ListSeparator))
+			env.Setenv("LOUPE_BIN", bin)
+			charts, err := filepath.Abs("../../reader/charts")
+			if err != nil {
+				return err
+			}
+			env.Setenv("CHARTS", charts)
+			env.Setenv("IMAGES", filepath.Join(goroot, "src", "image", "testdata"))
+			env.Values["double"] = &double{t: t}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"double":    startDouble,
+			"hung":      waitHung,
+			"unused":    checkUnused,
+			"checker":   drawChecker,
+			"claim":     writeClaim,
+			"truncate":  truncate,
+			"imagesize": checkSize,
+		},
+	})
+}
+
+type double struct {
+	t       *testing.T
+	handler *claudetest.Handler
+}
+
+func startDouble(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: double FILE")
+	}
+	turns, err := claudetest.Parse(args[0], ts.ReadFile(args[0]))
+	ts.Check(err)
+	d := ts.Value("double").(*double)
+	d.handler = claudetest.NewHandler(nil, turns...)
+	server := httptest.NewServer(d.handler)
+	ts.Setenv("DOUBLE", server.URL)
+	ts.Defer(func() {
+		d.handler.Close()
+		server.CloseClientConnections()
+		server.Close()
+		if failures := d.handler.Failures(); len(failures) > 0 {
+			d.t.Errorf("%s: the double: %s", ts.Name(), strings.Join(failures, "\n"))
+		}
+		if n := d.handler.Totals().Downscaled; n > 0 {
+			d.t.Errorf("%s: %d images would be scaled down silently", ts.Name(), n)
+		}
+	})
+}
+
+func waitHung(ts *testscript.TestScript, _ bool, _ []string) {
+	select {
+	case <-ts.Value("double").(*double).handler.Hung():
+	case <-time.After(time.Minute):
+		ts.Fatalf("the double did not come to hang")
+	}
+}
+
+func checkUnused(ts *testscript.TestScript, _ bool, args []string) {
+	if got := ts.Value("double").(*double).handler.Unused(); strconv.Itoa(got) != args[0] {
+		ts.Fatalf("%d turns are left, want %s", got, args[0])
+	}
+}
+
+func numbers(ts *testscript.TestScript, args []string) (w, h int) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: FILE WIDTH HEIGHT")
+	}
+	w, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	h, err = strconv.Atoi(args[2])
+	ts.Check(err)
+	return w, h
+}
+
+func drawChecker(ts *testscript.TestScript, _ bool, args []string) {
+	w, h := numbers(ts, args)
+	m := image.NewPaletted(image.Rect(0, 0, w, h), color.Palette{color.Black, color.White})
+	for y := range h {
+		for x := range w {
+			m.Pix[y*m.Stride+x] = uint8((x + y) % 2)
+		}
+	}
+	var b bytes.Buffer
+	ts.Check(png.Encode(&b, m))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o666))
+}
+
+func writeClaim(ts *testscript.TestScript, _ bool, args []string) {
+	w, h := numbers(ts, args)
+	header := binary.BigEndian.AppendUint32([]byte("IHDR"), uint32(w))
+	header = binary.BigEndian.AppendUint32(header, uint32(h))
+	header = append(header, 8, 6, 0, 0, 0)
+	data := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), header...)
+	data = binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(header))
+	data = append(data, make([]byte, 44<<10)...)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o666))
+}
+
+func truncate(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), n))
+}
+
+func checkSize(ts *testscript.TestScript, _ bool, args []string) {
+	w, h := numbers(ts, args)
+	p, err := picture.Open(ts.MkAbs(args[0]), nil)
+	ts.Check(err)
+	if got := p.Image.Rect.Size(); got != image.Pt(w, h) {
+		ts.Fatalf("%s is %v, want %dx%d", args[0], got, w, h)
+	}
+}

@@ -21,6 +21,7 @@ func newMemory() memory {
 // issued is a turn as it was answered.
 type issued struct {
 	blocks []issuedBlock
+	needed int    // how many of blocks must come back: thinking at the end cannot
 	calls  bool   // it holds a call
 	before digest // of the prefix that it answered, see prefixes
 }
@@ -84,6 +85,9 @@ func (m *memory) keep(r *Request, answer *wire.Message, cut bool) {
 	whole := conversation(r.blocks)
 	end := whole[len(whole)-1]
 	for i, b := range answer.Content {
+		if b.Type == "text" && strings.TrimSpace(b.Text) == "" {
+			continue // a blank text cannot be sent back: the client leaves it out
+		}
 		raw, err := json.Marshal(b)
 		if err != nil {
 			continue // a block that does not encode was not answered either
@@ -98,6 +102,10 @@ func (m *memory) keep(r *Request, answer *wire.Message, cut bool) {
 		if b.mark != "" {
 			m.byMark[b.mark] = turn
 		}
+	}
+	turn.needed = len(turn.blocks)
+	for answer.StopReason != "pause_turn" && turn.needed > 0 && isThinking(turn.blocks[turn.needed-1].kind) {
+		turn.needed--
 	}
 	if answer.StopReason == "pause_turn" {
 		m.paused[end] = true
@@ -151,7 +159,7 @@ func turnsUnchanged(h *Handler, r *Request) *wire.Error {
 				continue
 			}
 			start := i - at
-			for k, want := range was.blocks {
+			for k, want := range was.blocks[:was.needed] {
 				j := start + k
 				if j < 0 || j >= len(turn.blocks) {
 					return altered(want, turn.blocks[min(max(j, 0), len(turn.blocks)-1)])
@@ -161,7 +169,7 @@ func turnsUnchanged(h *Handler, r *Request) *wire.Error {
 					return altered(want, got)
 				}
 			}
-			i = start + len(was.blocks)
+			i = max(i+1, start+was.needed)
 		}
 	}
 	return nil

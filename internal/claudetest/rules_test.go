@@ -659,6 +659,21 @@ func historyCases() []ruleCase {
 		{name: "paused turn altered", issued: paused, refused: request(zoomTool, messages(hello, list(strings.Replace(working, "ing", "ed", 1)))), message: "does not support assistant message prefill", legal: request(zoomTool, messages(hello, list(working)))},
 		{name: "paused turn after another question", issued: paused, refused: request(zoomTool, messages(`"Hi"`, list(working))), message: "does not support assistant message prefill", legal: request(zoomTool, messages(hello, list(working)))},
 		{
+			name: "call and thinking that was cut", issued: []claudetest.Turn{claudetest.Say(claudetest.Zoom(1, 2, 30, 40, 0), claudetest.Thinking("Hm.")).WithStop("max_tokens")},
+			refused: back(zoomed, sign1), message: "messages.1: The final block in an assistant message cannot be `thinking`",
+			legal: back(zoomed),
+		},
+		{
+			name: "blank text sent back", issued: []claudetest.Turn{claudetest.Say(claudetest.Text(" \n"), claudetest.Text("Looking."), claudetest.Zoom(1, 2, 30, 40, 0))},
+			refused: back(`{"type":"text","text":" \n"}`, said, zoomed), message: "messages.1.content.0: text content blocks must contain non-whitespace text",
+			legal: back(said, zoomed),
+		},
+		{
+			name: "blank text of a paused turn", issued: []claudetest.Turn{claudetest.Say(claudetest.Text(""), claudetest.Text("Working.")).WithStop("pause_turn")},
+			refused: request(messages(hello, list(`{"type":"text","text":""}`, working))), message: "messages.1.content.0: text content blocks must be non-empty",
+			legal: request(messages(hello, list(working))),
+		},
+		{
 			name: "cut call left out", issued: []claudetest.Turn{claudetest.CutInside(claudetest.Text("Looking."), claudetest.Zoom(1, 2, 30, 40, 0), claudetest.Call("zoom", `{"x1": 5, "y`))},
 			refused: request(zoomTool, messages(hello, list(said, zoomed), list(seen))), message: "messages.1.content.1: this turn is not the one that was returned",
 			legal: request(zoomTool, messages(hello, list(said, zoomed, `{"type":"tool_use","id":"toolu_0002","name":"zoom","input":{}}`),

@@ -190,7 +190,34 @@ func confirm(ctx context.Context, q *question, c *candidate, again rereader) (*c
 	if votes[best] < 3 || second != "" && votes[second]*2 >= votes[best] {
 		return nil, nil
 	}
+	if q.kind == kindCode {
+		// Nothing in a code tells an O from a 0 or a Z from a 2, so that all readings
+		// must be the same, the smaller ones too.
+		if second != "" {
+			return nil, nil
+		}
+		own := squeeze(best)
+		for _, text := range c.line.other {
+			if slices.ContainsFunc(strings.Fields(text), func(w string) bool {
+				w = squeeze(w)
+				return w != own && len(w) == len(own) && differing(w, own) <= 2
+			}) {
+				return nil, nil
+			}
+		}
+	}
 	return as[best], nil
+}
+
+// differing counts the places at which two texts of one length differ.
+func differing(a, b string) int {
+	n := 0
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			n++
+		}
+	}
+	return n
 }
 
 func centreX(c *candidate) int { b := c.box(); return (b.Min.X + b.Max.X) / 2 }

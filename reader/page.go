@@ -55,8 +55,45 @@ func (e *engine) readPage(ctx context.Context, m *image.RGBA) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := e.retry(ctx, ink, rows, lines); err != nil {
+		return nil, err
+	}
 	p.merge(lines, whole)
 	return p, nil
+}
+
+// retry reads the rows again, smaller and larger, that are large enough to be legible
+// and shaped like words and that the engine was not sure of: codes above all, which are
+// no words that it knows. The surest reading of each stays.
+func (e *engine) retry(ctx context.Context, ink *inkMap, rows []row, lines [][]word) error {
+	const most = 8
+	var again []row
+	var which []int
+	for i, r := range rows {
+		l := newLine(lines[i])
+		if len(which) < most && float64(r.box.Dy()) >= legible && r.box.Dx() >= 5*r.box.Dy()/2 && l.conf() < 60 {
+			small, large := r, r
+			small.height, large.height = rowHeight*7/10, rowHeight*14/10
+			again = append(again, small, large)
+			which = append(which, i)
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	more, err := e.readRows(ctx, ink, again)
+	if err != nil {
+		return err
+	}
+	for n, i := range which {
+		for _, words := range more[2*n : 2*n+2] {
+			a, b := newLine(words), newLine(lines[i])
+			if a.conf() > b.conf() {
+				lines[i] = words
+			}
+		}
+	}
+	return nil
 }
 
 // wellRead reports whether sure words cover most of the box.
@@ -137,7 +174,37 @@ func (p *page) merge(rows [][]word, whole []word) {
 			kept = append(kept, l)
 		}
 	}
-	p.lines = kept
+	p.lines = joinLines(kept)
+}
+
+// joinLines puts together what stands side by side in one row, as parts of a line that
+// the two readings saw apart.
+func joinLines(lines []pageLine) []pageLine {
+	slices.SortStableFunc(lines, func(a, b pageLine) int { return a.box.Min.X - b.box.Min.X })
+	var out []pageLine
+	for _, l := range lines {
+		best := -1
+		for i := range out {
+			o := &out[i]
+			h := max(o.tall, l.tall)
+			gap := float64(l.box.Min.X - o.box.Max.X)
+			shared := min(o.box.Max.Y, l.box.Max.Y) - max(o.box.Min.Y, l.box.Min.Y)
+			alike := min(o.tall, l.tall) >= 0.7*h
+			if alike && gap >= -h/3 && gap <= 1.3*h+2 && 10*shared >= 6*min(o.box.Dy(), l.box.Dy()) {
+				best = i
+			}
+		}
+		if best < 0 {
+			out = append(out, l)
+			continue
+		}
+		o := &out[best]
+		n, m := float64(len(o.words)), float64(len(l.words))
+		o.tall = (o.tall*n + l.tall*m) / (n + m)
+		o.words = slices.Concat(o.words, l.words)
+		o.box = o.box.Union(l.box)
+	}
+	return out
 }
 
 func isAlnum(r rune) bool {

@@ -17,6 +17,7 @@ type textLine struct {
 	tall  float64         // height of a capital as it was read, in pixels of the image read
 	page  *page           // the image it was read in
 	inset image.Rectangle // the line in the pixels of that image
+	other []string        // sure readings of the same spot elsewhere, smaller
 }
 
 // A seenWord is a word with what a second reading made of it.
@@ -386,6 +387,20 @@ func (t *term) in(words []seenWord) bool {
 		}
 	}
 	return true
+}
+
+// share is the part of the term that is among the words; a name may be half covered.
+func (t *term) share(words []seenWord) float64 {
+	if t.in(words) {
+		return 1
+	}
+	n := 0
+	for _, part := range t.parts {
+		if len(part) >= 3 && contains(words, part) {
+			n++
+		}
+	}
+	return float64(n) / float64(len(t.parts)+1)
 }
 
 // contains reports whether one of the words is w.

@@ -67,10 +67,15 @@ func (s *scene) add(l *textLine) {
 		if old.image != l.image || overlap(old.box, l.box) < 0.5 || old.box.Dy() > 3*l.box.Dy() {
 			continue
 		}
-		if old.worth() >= l.worth() {
-			return
+		better, worse := old, l
+		if old.worth() < l.worth() {
+			better, worse = l, old
 		}
-		s.lines[i] = l
+		better.other = append(better.other, worse.other...)
+		if worse.conf() >= 80 {
+			better.other = append(better.other, worse.text())
+		}
+		s.lines[i] = better
 		return
 	}
 	s.lines = append(s.lines, l)
@@ -195,9 +200,7 @@ func (s *scene) speaks(q *question, index int, box image.Rectangle) float64 {
 			continue
 		}
 		for _, t := range q.terms {
-			if t.in(l.words) {
-				best = max(best, r)
-			}
+			best = max(best, r*t.share(l.words))
 		}
 	}
 	return best

@@ -24,6 +24,26 @@ func decode(t testing.TB, data []byte) *picture.Picture {
 	return p
 }
 
+// Bytes and a reader of them give the same picture, and the bytes stay as they
+// are.
+func TestDecodeBytes(t *testing.T) {
+	for _, path := range list(t, filepath.Join(generated(t), "*")) {
+		data := read(t, path)
+		before := bytes.Clone(data)
+		p, err := picture.DecodeBytes(data, nil)
+		if err != nil {
+			t.Errorf("%s: %v", filepath.Base(path), err)
+			continue
+		}
+		if !bytes.Equal(data, before) {
+			t.Errorf("%s: the data was changed", filepath.Base(path))
+		}
+		if q := decode(t, data); q.Format != p.Format || q.Orientation != p.Orientation || !bytes.Equal(q.Image.Pix, p.Image.Pix) {
+			t.Errorf("%s: another picture", filepath.Base(path))
+		}
+	}
+}
+
 func wellFormed(t testing.TB, p *picture.Picture) {
 	t.Helper()
 	m := p.Image

@@ -38,7 +38,7 @@ func (f *failure) Error() string { return f.sentence }
 
 func (f *failure) Unwrap() []error {
 	kinds := []error{f.kind}
-	if f.kind == ErrTruncated {
+	if errors.Is(f.kind, ErrTruncated) {
 		kinds = append(kinds, ErrCorrupt)
 	}
 	if f.cause != nil {

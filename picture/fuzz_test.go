@@ -94,7 +94,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add(runLengths())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 1 << 16
-		p, err := picture.Decode(bytes.NewReader(data), &picture.DecodeOptions{MaxPixels: limit, MaxBytes: 1 << 20})
+		before := bytes.Clone(data)
+		p, err := picture.DecodeBytes(data, &picture.DecodeOptions{MaxPixels: limit, MaxBytes: 1 << 20})
+		if !bytes.Equal(data, before) {
+			t.Fatal("the data was changed")
+		}
 		if err != nil {
 			if p != nil || !refused(err) || strings.Contains(err.Error(), "the decoder failed") {
 				t.Fatalf("%v, %v", p, err)

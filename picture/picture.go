@@ -84,22 +84,33 @@ func Decode(r io.Reader, o *DecodeOptions) (*Picture, error) {
 	head := make([]byte, sniffed)
 	n, err := io.ReadFull(r, head)
 	head = head[:n]
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	if err != nil && !ended {
 		return nil, fmt.Errorf("the picture could not be read: %w", err)
 	}
-	format, bad := Sniff(head)
-	if bad != nil {
-		return nil, bad
+	if ended {
+		return DecodeBytes(head, o)
 	}
-	data := head
-	if err == nil {
-		if data, err = readRest(head, r, o.maxBytes()); err != nil {
-			return nil, err
-		}
-	} else if int64(n) > o.maxBytes() {
+	if _, err := Sniff(head); err != nil { // before the rest is read
+		return nil, err
+	}
+	data, err := readRest(head, r, o.maxBytes())
+	if err != nil {
+		return nil, err
+	}
+	return DecodeBytes(data, o)
+}
+
+// DecodeBytes decodes the picture in data, as [Decode] does, without a copy of
+// it. data is not changed, and not referred to afterwards.
+func DecodeBytes(data []byte, o *DecodeOptions) (*Picture, error) {
+	format, err := Sniff(data)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > o.maxBytes() {
 		return nil, tooManyBytes(o.maxBytes())
 	}
-
 	p, err := decodeAs(format, data, o)
 	if err != nil {
 		return nil, err

@@ -321,7 +321,7 @@ func (f *File) Decode(decodeJPEG JPEGDecoder) (*image.RGBA, error) {
 		for row := range h {
 			for p, part := range parts {
 				if _, err := io.ReadFull(part, stored); err != nil {
-					if err == io.EOF || err == io.ErrUnexpectedEOF {
+					if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 						err = errors.New("a strip or tile is too short")
 					}
 					return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)

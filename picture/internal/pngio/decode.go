@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"image"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/zlib"
 )
@@ -197,7 +198,7 @@ func (f *File) Decode() (*image.RGBA, error) {
 	if len(f.pixels) == 1 {
 		r = bytes.NewReader(f.pixels[0])
 	} else {
-		r = bufio.NewReaderSize(&joined{f.pixels}, 1<<16)
+		r = bufio.NewReaderSize(&joined{slices.Clone(f.pixels)}, 1<<16)
 	}
 	z, err := zlib.NewReader(r)
 	if err != nil {

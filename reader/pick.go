@@ -217,8 +217,13 @@ func (c *candidate) weigh(q *question, lines []*textLine) {
 			if other == l || other.image != l.image {
 				continue
 			}
-			if r := relation(other.box, c.box()); r > best && t.in(other.words) {
-				best = r
+			r := relation(other.box, c.box())
+			if r > best && t.in(other.words) {
+				// A line with a value of its own speaks for that.
+				if ownValue(q, other) {
+					r *= 0.4
+				}
+				best = max(best, r)
 			}
 		}
 		all += t.weight
@@ -267,6 +272,11 @@ func (c *candidate) weigh(q *question, lines []*textLine) {
 			c.score++
 		}
 	}
+}
+
+// ownValue reports whether a line has words and a value of the kind asked for.
+func ownValue(q *question, l *textLine) bool {
+	return slices.ContainsFunc(valuesIn(q, l), func(c candidate) bool { return c.isNote() && !c.partOfName(q) })
 }
 
 // inLine says how strongly the candidate's own line speaks for it with a term: 1 for a

@@ -76,7 +76,7 @@ var emptyWords = func() map[string]bool {
 		curve series please tell me give us as you can see find out answer only your next near beside above below under over point
 		reached reach reaches attained level text word words tiny small print number numbers amount count quantity name called
 		titled title heading headline caption according about into after before i than then stated state indicated
-		map table form sign poster document drawing displayed display appear appears entry listed list column row cell table first second third fourth image's between during
+		time percent percentage share map table form sign poster document drawing displayed display appear appears entry listed list column row cell table first second third fourth image's between during
 		s t d one`) {
 		m[w] = true
 	}

@@ -244,11 +244,11 @@ func (s *scene) nextZooms(q *question, doubtful []*textLine) []zoomed {
 	}
 	todo := s.targets(q)
 	limit := maxAtOnce
-	if len(s.looks) == 0 {
+	switch {
+	case len(todo) > 0 && todo[0].match:
+		limit = 1
+	case len(s.looks) == 0:
 		limit = firstZooms
-		if len(todo) > 0 && todo[0].match {
-			limit = 1
-		}
 	}
 	room = min(room, limit)
 	spent := 0

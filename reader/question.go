@@ -299,7 +299,7 @@ func hasConcept(lower string) bool {
 	return false
 }
 
-var placePattern = regexp.MustCompile(`\b(top|upper|bottom|lower)[- ](left|right|centre|center)\b|\b(?:at|in|on|near|to) the (?:very |far |lower |upper )?(top|bottom|left|right)\b(?: (?:of|edge|side|corner|margin))|\b(left|right)-hand\b`)
+var placePattern = regexp.MustCompile(`\b(top|upper|bottom|lower)[- ](left|right|centre|center)\b|\b(?:at|in|on|near|to) the (?:very |far |lower |upper )?(top|bottom|left|right)(?: (?:of|in) the (?:image|picture|page|chart|graph|plot|photo|screen|view|figure|sheet|table|map)\b| (?:edge|side|corner|margin)\b)|\b(left|right)-hand\b`)
 
 // placeIn reads a part of the picture out of a question.
 func placeIn(lower string) place {

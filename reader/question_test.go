@@ -18,6 +18,8 @@ func TestQuestionsAreUnderstood(t *testing.T) {
 		{"How many orders did Lisbon reach at its highest point?", kindNumber, "orders,highest,lisbon", "peak"},
 		{"How many Bolt M8 are in stock in the North warehouse?", kindNumber, "bolt m8,stock,north,warehouse", ""},
 		{"How high is Kite Law, as written on the map?", kindNumber, "kite law", ""},
+		{"What figure is marked at the top of the Widget-D curve?", kindNumber, "top,widget-d", "peak"},
+		{"What number is printed at the top of the page?", kindNumber, "", ""},
 		{"What is the lowest reading?", kindNumber, "lowest", "low"},
 		{"What was the total in 2021?", kindNumber, "total,2021", "total"},
 		{"What does a ticket cost?", kindMoney, "ticket,cost", ""},

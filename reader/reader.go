@@ -1,5 +1,35 @@
 // Package reader is the built-in reader: the Messages API in process, answered by an OCR
-// engine instead of a model, for use without a key or a network.
+// engine instead of a model, so that the loop is the same code with or without a key and
+// a network.
+//
+// # What it does
+//
+// It works from what a request carries alone: the images, the question, the calls made so
+// far and their results. It reads the images with tesseract, looks for lines that have
+// the shape of text, and answers when a legible reading fits the question: the kind of
+// value asked for, with words of the question in the same line, the same row or the
+// heading of the column. Otherwise it calls the zoom tool where small text seems to be,
+// the most hopeful places first and in the end part by part, as a model would, and reads
+// what comes back. After at most 18 zooms it says that it found nothing.
+//
+// # What it promises
+//
+// It prefers "I could not find" to a doubtful answer. Every such text begins with the
+// words "I could not". A value is answered only when its capitals are at least 13 pixels
+// high in the image that was sent, and when most of several readings at different sizes
+// agree; of a code, all. Print smaller than that can often be read, but with single
+// digits wrong, and serves only to decide where to zoom. When two values fit a question
+// alike, it names them and does not choose.
+//
+// # What it cannot do
+//
+// It finds and reads text; it does not see. It does not compare, count, judge colours or
+// follow a curve, and says so when asked to. It does not know which line of a chart a
+// note belongs to unless the note says so: a chart with one note about a peak gets that
+// note, whichever line was asked about. It reads English print in level lines: no
+// handwriting, no text turned by 90 degrees, and text crossed by a stroke of its own
+// colour only by luck. It knows few synonyms, and a question in other words than the
+// picture's may find nothing.
 package reader
 
 import (

@@ -109,9 +109,10 @@ type target struct {
 // targets lists the places that look like text and have not been read well enough,
 // the most hopeful first.
 func (s *scene) targets(q *question) []target {
-	fits := map[*textLine]float64{}
+	fits, notes := map[*textLine]float64{}, map[*textLine]bool{}
 	for _, c := range s.candidates(q) {
 		fits[c.line] = max(fits[c.line], c.score)
+		notes[c.line] = notes[c.line] || c.isNote()
 	}
 	var out []target
 	for i, v := range s.views {
@@ -131,16 +132,24 @@ func (s *scene) targets(q *question) []target {
 			t.hope += 0.8 * (float64(q.place.x)*(x-0.5) + float64(q.place.y)*(y-0.5))
 		}
 		for _, l := range s.lines {
-			if l.image != i || l.trusted() || s.looked(i, l.box) {
+			if l.image != i || l.trusted() {
 				continue
 			}
-			t := target{image: i, box: l.box, tall: l.tall, hope: 0.5}
-			switch fit := fits[l]; {
+			fit := fits[l]
+			t := target{image: i, box: l.box, tall: l.tall * float64(l.box.Dx()) / float64(max(1, l.inset.Dx())), hope: 0.5}
+			// A zoom that was not close enough is worth a second one for what fits.
+			if s.looked(i, l.box) && (fit < accepted || s.lookedClosely(i, frameFor(t, v.size))) {
+				continue
+			}
+			switch {
 			case fit >= accepted:
 				t.hope += 3
 				t.match = true
 			case fit > 0:
 				t.hope += 0.5 + fit/3
+			}
+			if notes[l] {
+				t.hope += 0.6 // the words that would fit may be misread
 			}
 			for _, w := range q.terms {
 				if w.in(l.words) {

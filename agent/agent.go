@@ -139,21 +139,16 @@ var ErrNoPrice = errors.New("no price is known for this model, so its cost canno
 var ErrTooLarge = errors.New("the images are more than one request may carry")
 
 // ImageLimits returns the limits under which to prepare the images of a run that shows
-// that many of them at the start. known is false when the model's tier is not public.
-//
-// They are the model's own, but for two cases in which every edge is bounded to what a
-// request of many images allows: when the images at the start leave little of the number
-// that may be larger; and when the model ties its thinking to the conversation before it,
-// as Claude 5.1 and later do, so that taking an image out costs it its thoughts, and the
-// run may come to more images than that number.
+// that many of them at the start: the model's own, with every edge bounded to what a
+// request of many images allows when those at the start leave little of the number that
+// may be larger. known is false when the model's tier is not public.
 func (a *Agent) ImageLimits(images int) (limits vision.Limits, known bool) {
 	limits, known = vision.LimitsFor(a.options.Model)
 	if a.options.Limits != (vision.Limits{}) {
 		limits, known = a.options.Limits, true
 	}
 	request := a.options.Request
-	if request.ManyImages > 0 &&
-		(images > request.ManyImages/2 || bindsThinking(a.options.Model) && images+a.options.MaxTurns > request.ManyImages) {
+	if request.ManyImages > 0 && images > request.ManyImages/2 {
 		limits = limits.CapEdge(request.ManyImagesMaxEdge)
 	}
 	return limits.CapEdge(request.MaxEdge), known

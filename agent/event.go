@@ -11,16 +11,16 @@ import (
 // not be changed.
 type Event interface{ event() }
 
-// MessageAdded: a message joined the conversation, in the form in which it is sent.
+// MessageAdded says that a message joined the conversation, in the form in which it is sent.
 type MessageAdded struct{ Message anthropic.BetaMessageParam }
 
-// TurnStarted: a request is about to be sent. Turn counts from 1.
+// TurnStarted says that a request is about to be sent. Turn counts from 1.
 type TurnStarted struct{ Turn int }
 
-// TextStreamed: the model wrote some more text.
+// TextStreamed says that the model wrote some more text.
 type TextStreamed struct{ Text string }
 
-// TurnRetried: an answer broke off in mid-stream, and the same request is sent again
+// TurnRetried says that an answer broke off in mid-stream, and the same request is sent again
 // after Wait. Text streamed since TurnStarted is void.
 type TurnRetried struct {
 	Turn int
@@ -28,16 +28,16 @@ type TurnRetried struct {
 	Err  error
 }
 
-// CallAnswered: a tool answered a call.
+// CallAnswered says that a tool answered a call.
 type CallAnswered struct {
 	Call   anthropic.BetaToolUseBlock
 	Result anthropic.BetaToolResultBlockParam
 }
 
-// ImagesRemoved: images were taken out of older tool results to make room.
+// ImagesRemoved says that images were taken out of older tool results to make room.
 type ImagesRemoved struct{ Images int }
 
-// TurnEnded: an answer came in whole. Usage and Cost are of this turn, the totals of the
+// TurnEnded says that an answer came in whole. Usage and Cost are of this turn, the totals of the
 // run so far; costs are in US dollars and zero when the model has no known price.
 type TurnEnded struct {
 	Turn        int

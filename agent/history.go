@@ -88,6 +88,7 @@ func measure(block *anthropic.BetaImageBlockParam) imageSize {
 // addUser appends blocks to the user's side: to the last message when that is the user's
 // and not yet answered, as a new one otherwise.
 func (h *history) addUser(blocks ...anthropic.BetaContentBlockParamUnion) {
+	h.trimThinking()
 	if last := len(h.messages) - 1; last >= 0 {
 		if user := h.messages[last].param.OfUser; user != nil {
 			blocks = slices.Concat(user.Content, blocks)
@@ -106,6 +107,27 @@ func (h *history) addAssistant(blocks []anthropic.BetaContentBlockParamUnion) {
 	h.messages = append(h.messages, newMessage(anthropic.BetaMessageParam{
 		OfAssistant: &anthropic.BetaAssistantMessageParam{Content: blocks},
 	}))
+}
+
+// trimThinking takes thinking off the end of the assistant's side, where the API refuses
+// it once the user goes on: a turn that ran into the token cap in mid-thought, or was
+// paused there for good.
+func (h *history) trimThinking() {
+	for last := len(h.messages) - 1; last >= 0 && h.messages[last].param.OfAssistant != nil; last-- {
+		content := h.messages[last].param.OfAssistant.Content
+		kept := len(content)
+		for kept > 0 && (content[kept-1].OfThinking != nil || content[kept-1].OfRedactedThinking != nil) {
+			kept--
+		}
+		if kept == len(content) {
+			return
+		}
+		h.messages = h.messages[:last]
+		if kept > 0 {
+			h.addAssistant(content[:kept:kept])
+			return
+		}
+	}
 }
 
 func newMessage(param anthropic.BetaMessageParam) message {

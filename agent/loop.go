@@ -215,6 +215,7 @@ func (r *run) params(plain bool) anthropic.BetaMessageNewParams {
 		}
 	}
 	if r.history.removed > 0 && bindsThinking(o.Model) {
+		params.Betas = []anthropic.AnthropicBeta{anthropic.AnthropicBetaThinkingBindingControls2026_08_01}
 		params.Thinking = anthropic.BetaThinkingConfigParamUnion{OfAdaptive: &anthropic.BetaThinkingConfigAdaptiveParam{
 			BlockBinding: anthropic.BetaThinkingBlockBindingParam{
 				PrefixMismatchBehavior: anthropic.BetaThinkingPrefixMismatchBehaviorDropBlock,

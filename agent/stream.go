@@ -112,7 +112,7 @@ func isTransient(err error) bool {
 // is then what there is of it, also with an error.
 func (r *run) receive(ctx context.Context, params anthropic.BetaMessageNewParams) (t *turn, begun bool, err error) {
 	stream := r.agent.client.Beta.Messages.NewStreaming(ctx, params)
-	defer stream.Close() //nolint:errcheck // the answer is read; nothing follows from a failed close
+	defer stream.Close()
 	t = &turn{cut: -1}
 	input := map[int64]string{} // of each tool call by its block's index, as it streamed
 	whole := false
@@ -135,6 +135,10 @@ func (r *run) receive(ctx context.Context, params anthropic.BetaMessageNewParams
 		}
 	}
 	if err := stream.Err(); err != nil {
+		var api *anthropic.Error
+		if begun && !errors.As(err, &api) {
+			err = fmt.Errorf("%w: %w", errBrokenStream, err)
+		}
 		return t, begun, err
 	}
 	if !whole {

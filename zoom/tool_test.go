@@ -102,52 +102,73 @@ func decode(t *testing.T, block *anthropic.BetaImageBlockParam) image.Image {
 
 // The point of the whole tool: detail that is gone from the view is there in the zoom.
 func TestCheckerboardIsGreyInTheViewAndSharpInTheZoom(t *testing.T) {
-	original := paint(8000, 6000, func(x, y int) color.RGBA {
-		if (x+y)%2 == 0 {
-			return color.RGBA{255, 255, 255, 255}
-		}
-		return color.RGBA{0, 0, 0, 255}
-	})
-	for name, limits := range map[string]vision.Limits{"standard": vision.Standard, "high resolution": vision.HighResolution} {
-		tool, err := zoom.New(limits, original)
-		if err != nil {
-			t.Fatal(err)
-		}
-		view := decode(t, tool.Present()[1].OfImage)
-		w, h := limits.Fit(8000, 6000)
-		if view.Bounds().Size() != image.Pt(w, h) {
-			t.Errorf("%s: the view is %v", name, view.Bounds().Size())
-		}
-		for y := h / 3; y < h/3+50; y++ {
-			for x := w / 3; x < w/3+50; x++ {
-				if g := color.GrayModel.Convert(view.At(x, y)).(color.Gray).Y; g < 110 || g > 145 {
-					t.Fatalf("%s: the view is not grey at (%d,%d): %d", name, x, y, g)
-				}
+	original := checkerboard(8000, 6000)
+	tool, err := zoom.New(vision.Standard, original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := decode(t, tool.Present()[1].OfImage)
+	if view.Bounds().Size() != image.Pt(1270, 952) {
+		t.Errorf("the view is %v", view.Bounds().Size())
+	}
+	for y := 300; y < 350; y++ {
+		for x := 400; x < 450; x++ {
+			if g := color.GrayModel.Convert(view.At(x, y)).(color.Gray).Y; g < 110 || g > 145 {
+				t.Fatalf("the view is not grey at (%d,%d): %d", x, y, g)
 			}
 		}
-		// A region of 20 by 15 view pixels is some 100 by 75 squares of the board.
-		x, y := w/2, h/2
-		_, img, isError := answerOne(t, tool, fmt.Sprintf(`{"x1":%d,"y1":%d,"x2":%d,"y2":%d}`, x, y, x+20, y+15), plenty)
-		if isError {
-			t.Fatal("no zoom")
+	}
+	// A region of 20 by 15 view pixels is some 126 by 95 squares of the board.
+	_, img, isError := answerOne(t, tool, `{"x1":600,"y1":450,"x2":620,"y2":465}`, plenty)
+	if isError {
+		t.Fatal("no zoom")
+	}
+	checkSquares(t, img, tool.Frame(0), image.Rect(600, 450, 620, 465), vision.Standard)
+
+	// The same at the other tier, where the view is another.
+	frame := vision.NewFrame(image.Pt(8000, 6000), vision.HighResolution)
+	region := image.Rect(1100, 800, 1120, 815)
+	magnified, _, err := zoom.Cut(original.Image, frame, region, vision.HighResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSquares(t, magnified, frame, region, vision.HighResolution)
+}
+
+// checkerboard makes a board of squares of one pixel, white at the top left.
+func checkerboard(width, height int) *picture.Picture {
+	m := image.NewRGBA(image.Rect(0, 0, width, height))
+	for i := range m.Pix[:2*m.Stride] {
+		x, y := i%m.Stride/4, i/m.Stride
+		if (x+y)%2 == 0 || i%4 == 3 {
+			m.Pix[i] = 255
 		}
-		crop, err := tool.Frame(0).Crop(image.Rect(x, y, x+20, y+15))
-		if err != nil {
-			t.Fatal(err)
-		}
-		size := img.Bounds().Size()
-		if fw, fh := limits.Fill(crop.Dx(), crop.Dy()); size != image.Pt(fw, fh) {
-			t.Errorf("%s: the zoom is %v, the budget has room for %dx%d", name, size, fw, fh)
-		}
-		for cy := 2; cy < crop.Dy()-2; cy++ {
-			for cx := 2; cx < crop.Dx()-2; cx++ {
-				px := (2*cx + 1) * size.X / (2 * crop.Dx())
-				py := (2*cy + 1) * size.Y / (2 * crop.Dy())
-				g := color.GrayModel.Convert(img.At(px, py)).(color.Gray).Y
-				white := (crop.Min.X+cx+crop.Min.Y+cy)%2 == 0
-				if white && g < 200 || !white && g > 55 {
-					t.Fatalf("%s: square (%d,%d) of the zoom is %d, white is %t", name, cx, cy, g, white)
-				}
+	}
+	for y := 2; y < height; y++ {
+		copy(m.Pix[y*m.Stride:(y+1)*m.Stride], m.Pix[y%2*m.Stride:])
+	}
+	return &picture.Picture{Image: m}
+}
+
+// checkSquares looks at the middle of every square of the board in a zoom.
+func checkSquares(t *testing.T, img image.Image, frame vision.Frame, region image.Rectangle, limits vision.Limits) {
+	t.Helper()
+	crop, err := frame.Crop(region)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := img.Bounds().Size()
+	if w, h := limits.Fill(crop.Dx(), crop.Dy()); size != image.Pt(w, h) {
+		t.Errorf("the zoom is %v, the budget has room for %dx%d", size, w, h)
+	}
+	for cy := 2; cy < crop.Dy()-2; cy++ {
+		for cx := 2; cx < crop.Dx()-2; cx++ {
+			px := (2*cx + 1) * size.X / (2 * crop.Dx())
+			py := (2*cy + 1) * size.Y / (2 * crop.Dy())
+			g := color.GrayModel.Convert(img.At(px, py)).(color.Gray).Y
+			white := (crop.Min.X+cx+crop.Min.Y+cy)%2 == 0
+			if white && g < 200 || !white && g > 55 {
+				t.Fatalf("square (%d,%d) of the zoom is %d, white is %t", cx, cy, g, white)
 			}
 		}
 	}
@@ -191,12 +212,12 @@ func TestZoomShowsTheRegionAskedFor(t *testing.T) {
 func abs(n int) int { return max(n, -n) }
 
 func TestText(t *testing.T) {
-	tool, err := zoom.New(vision.Standard, plain(8000, 6000))
+	tool, err := zoom.New(vision.Standard, plain(2000, 1500))
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, _, _ := answerOne(t, tool, `{"x1":-5,"y1":40,"x2":300,"y2":120.0}`, plenty)
-	want := "Region (0,40)-(300,120) of image 0, which you see at 1270x952 pixels. It covers 1890x504 pixels of the original and is shown here at 1568x418. " +
+	want := "Region (0,40)-(300,120) of image 0, which you see at 1270x952 pixels. It covers 472x126 pixels of the original and is shown here at 1568x418. " +
 		"Coordinates in further calls stay those of the full 1270x952 image."
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
@@ -368,7 +389,7 @@ func TestPresent(t *testing.T) {
 func TestManyPicturesShareARequest(t *testing.T) {
 	var pictures []*picture.Picture
 	for range 25 {
-		pictures = append(pictures, noise(2200, 300))
+		pictures = append(pictures, noise(2200, 100))
 	}
 	request := vision.DefaultRequestLimits()
 	request.MaxBodyBytes = 8 << 20

@@ -23,6 +23,7 @@ type askCmd struct {
 	Reader    bool    `help:"Use the built-in reader even where there is a key."`
 	MaxTurns  int     `default:"20" placeholder:"N" help:"Bound on the model's turns (${default})."`
 	MaxTokens int     `default:"8192" placeholder:"N" help:"Bound on the output tokens of one turn (${default})."`
+	MaxTotal  int64   `name:"max-total-tokens" placeholder:"N" help:"Begin no turn once this many tokens, in and out, are used."`
 	MaxCost   float64 `placeholder:"USD" help:"Stop before a turn that could bring the cost above this many US dollars."`
 	Prices    string  `placeholder:"FILE" help:"A table of prices in place of the built-in one."`
 	NoZoom    bool    `help:"Show the images but offer no zoom, for comparison."`
@@ -46,8 +47,8 @@ func (c *askCmd) Run(env *environment) error {
 	if len(c.Args) < 2 {
 		return usagef("ask needs an image and a question: loupe ask IMAGE... QUESTION")
 	}
-	if c.MaxTurns < 1 || c.MaxTokens < 1 || c.MaxCost < 0 {
-		return usagef("--max-turns and --max-tokens must be at least 1, and --max-cost not negative")
+	if c.MaxTurns < 1 || c.MaxTokens < 1 || c.MaxTotal < 0 || c.MaxCost < 0 {
+		return usagef("--max-turns and --max-tokens must be at least 1, --max-total-tokens and --max-cost not negative")
 	}
 	refs, question := c.Args[:len(c.Args)-1], c.Args[len(c.Args)-1]
 	override, err := c.override()
@@ -81,7 +82,7 @@ func (c *askCmd) Run(env *environment) error {
 		observers = append(observers, recorder.Observe)
 	}
 	a := agent.New(client, &agent.Options{
-		Model: model, MaxTurns: c.MaxTurns, MaxTokens: c.MaxTokens, MaxCost: c.MaxCost,
+		Model: model, MaxTurns: c.MaxTurns, MaxTokens: c.MaxTokens, MaxTotalTokens: c.MaxTotal, MaxCost: c.MaxCost,
 		Prices: prices, Limits: override, NoCache: c.NoCache,
 		Observe: func(e agent.Event) {
 			for _, observe := range observers {

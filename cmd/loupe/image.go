@@ -24,12 +24,12 @@ type sourceFlags struct {
 // load reads and decodes one image.
 func (f *sourceFlags) load(env *environment, ref string) (*picture.Picture, error) {
 	input, err := source.Read(env.ctx, ref, &source.Options{
-		Stdin: env.stdin, AllowURL: f.AllowURL, AllowPrivate: f.AllowPrivateURL,
+		Stdin: env.stdin, AllowURL: f.AllowURL, AllowPrivate: f.AllowPrivateURL, MaxBytes: picture.DefaultMaxBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p, err := picture.Decode(bytes.NewReader(input.Data), &picture.DecodeOptions{MaxPixels: f.MaxPixels})
+	p, err := picture.DecodeBytes(input.Data, &picture.DecodeOptions{MaxPixels: f.MaxPixels})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", input.Name, err)
 	}

@@ -104,7 +104,8 @@ func (m *memory) keep(r *Request, answer *wire.Message, cut bool) {
 		}
 	}
 	turn.needed = len(turn.blocks)
-	for answer.StopReason != "pause_turn" && turn.needed > 0 && isThinking(turn.blocks[turn.needed-1].kind) {
+	// A paused turn goes on as it is, but one with calls goes on with their results.
+	for (answer.StopReason != "pause_turn" || turn.calls) && turn.needed > 0 && isThinking(turn.blocks[turn.needed-1].kind) {
 		turn.needed--
 	}
 	if answer.StopReason == "pause_turn" {

@@ -1,9 +1,7 @@
 # The one list of tasks. `make help` prints it.
 
-# Everything is built with these. The tag takes the WebP decoder that is compiled
-# in rather than one found on the machine at run time; version stamping is off
-# because it fails in a checkout that belongs to another user.
-export GOFLAGS := -tags=nodynamic -buildvcs=false
+# Version stamping is off, because it fails in a checkout that belongs to another user.
+export GOFLAGS := -buildvcs=false
 
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 

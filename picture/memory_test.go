@@ -16,7 +16,7 @@ func TestMemory(t *testing.T) {
 	const limit = 700_000_000 / 1024 // KiB
 	dir := t.TempDir()
 	program := filepath.Join(dir, "memory")
-	if out, err := exec.Command("go", "build", "-tags", "nodynamic", "-o", program, "./testdata/memory").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program, "./testdata/memory").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	kinds := []string{"png", "interlaced"}

@@ -217,7 +217,7 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _, _ := answerOne(t, tool, `{"x1":-5,"y1":40,"x2":300,"y2":120.0}`, plenty)
-	want := "Region (0,40)-(300,120) of image 0, which you see at 1270x952 pixels. It covers 472x126 pixels of the original and is shown here at 1568x418. " +
+	want := "Region (0,40)-(300,120) of image 0, which you see at 1270x952 pixels. It covers 472x126 pixels of the original and is shown here at 1568x419. " +
 		"Coordinates in further calls stay those of the full 1270x952 image."
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)

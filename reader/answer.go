@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"math"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // The bounds of a search. The conversation goes on while the loop allows it; these
@@ -51,6 +53,16 @@ func next(ctx context.Context, q *question, s *scene, canZoom bool, again reread
 		}
 		if canZoom && slices.ContainsFunc(rivals, func(c candidate) bool { return !c.line.trusted() && !s.looked(c.line.image, c.line.box) }) {
 			break // something may fit as well and is not legible yet
+		}
+		// A note that names nothing is the answer only when what was asked about is in
+		// the picture at all.
+		if best.alone {
+			if name, others := absent(q, s.lines, best.line.image); name != nil {
+				if z, ok := s.closerLook(others); ok && canZoom {
+					return move{say: "Looking for the name that was asked about.", zooms: []zoomed{z}}, nil
+				}
+				return move{say: noSuchName(name, others)}, nil
+			}
 		}
 		sure, err := confirm(ctx, q, best, again)
 		if err != nil {
@@ -228,6 +240,26 @@ func centreInset(c *candidate) int {
 	return (b.Min.X + b.Max.X) / 2
 }
 
+// closerLook returns a zoom on lines of one image that were not all legible, unless
+// they have been looked at.
+func (s *scene) closerLook(lines []*textLine) (zoomed, bool) {
+	t := target{image: lines[0].image, tall: math.MaxFloat64}
+	unsure := false
+	for _, l := range lines {
+		t.box = t.box.Union(l.box)
+		t.tall = min(t.tall, float64(l.box.Dy()))
+		unsure = unsure || !l.trusted()
+	}
+	// The name that is sought may stand before the others or after them.
+	size := s.views[t.image].size
+	margin := 2 * lines[0].box.Dy()
+	t.box = t.box.Inset(-margin).Intersect(image.Rectangle{Max: size})
+	if !unsure || s.looked(t.image, t.box) {
+		return zoomed{}, false
+	}
+	return zoomed{image: t.image, region: frameFor(t, size)}, true
+}
+
 // nextZooms picks the next regions: around the most hopeful targets, then tile by tile
 // over what has not been looked at.
 func (s *scene) nextZooms(q *question, doubtful []*textLine) []zoomed {
@@ -334,6 +366,17 @@ func notFound(q *question, s *scene, doubtful []*textLine) string {
 		text += " There is text that may be it, but I could not read it with certainty."
 	}
 	return text
+}
+
+func noSuchName(name *term, others []*textLine) string {
+	var names []string
+	for _, l := range others {
+		text := strings.TrimFunc(l.text(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		if len(names) < 6 && !slices.Contains(names, text) {
+			names = append(names, text)
+		}
+	}
+	return fmt.Sprintf("I could not find %q in the image; it has %s.", name.text, strings.Join(names, ", "))
 }
 
 func ambiguous(q *question, best *candidate, rivals []candidate) string {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -62,6 +63,7 @@ type candidate struct {
 	to     int
 	score  float64
 	direct bool // the line itself holds words of the question
+	alone  bool // nothing near it holds a name that the question has
 }
 
 // accepted is the least score of an answer: evidence of one strong kind, or of two
@@ -159,7 +161,7 @@ func numberAt(l *textLine, i int) (candidate, bool) {
 	if m == nil {
 		return candidate{}, false
 	}
-	core := strings.TrimRight(m[4], ".,")
+	core := m[4]
 	if !grouped.MatchString(core) && !plainNumber.MatchString(core) {
 		return candidate{}, false
 	}
@@ -252,6 +254,7 @@ func (c *candidate) weigh(q *question, lines []*textLine) {
 	}
 	// One of several things was named, and nothing near the value names it: good
 	// enough only for a note that says itself what it is ("peak: 6,053 units").
+	c.alone = nameMissing
 	if nameMissing && !(note && c.direct && len(q.extreme) > 0 && extremeSeen) {
 		c.score -= 2
 	}
@@ -522,10 +525,71 @@ func rivalName(q *question, words []seenWord) bool {
 	return false
 }
 
+// absent looks for the names of the question among all lines of an image. It returns
+// the first one that stands nowhere although others of its sort do, with the lines that
+// hold those. A name in the midst of the others, or next to them, may stand where the
+// engine failed; one well past the last of them does not.
+func absent(q *question, lines []*textLine, index int) (name *term, others []*textLine) {
+	for i := range q.terms {
+		t := &q.terms[i]
+		if !t.name {
+			continue
+		}
+		others = nil
+		there, last := false, 0
+		own := squeeze(strings.Join(t.parts, ""))
+		for _, l := range lines {
+			if l.image != index {
+				continue
+			}
+			there = there || t.in(l.words) || slices.ContainsFunc(windows(l.words, len(t.parts)), func(w string) bool { return blurred(own, w) })
+			if l.conf() < 70 {
+				continue
+			}
+			for _, w := range windows(l.words, len(t.parts)) {
+				if sibling(own, w) {
+					others = append(others, l)
+					last = max(last, ordinal(w))
+					break
+				}
+			}
+		}
+		if !there && len(others) >= 3 && ordinal(own) >= last+2 {
+			return t, others
+		}
+	}
+	return nil, nil
+}
+
+// ordinal is the number or the letter that a squeezed name ends in.
+func ordinal(name string) int {
+	end := len(name)
+	for end > 0 && name[end-1] >= '0' && name[end-1] <= '9' && len(name)-end < 6 {
+		end--
+	}
+	if n, err := strconv.Atoi(name[end:]); err == nil {
+		return n
+	}
+	if name == "" {
+		return 0
+	}
+	return int(name[len(name)-1])
+}
+
+// blurred reports whether a name may have been read with one letter wrong before its
+// telling end: "Vidget-C" for "Widget-C".
+func blurred(name, read string) bool {
+	n := len(name)
+	return n >= 4 && len(read) >= n-1 && len(read) <= n+1 && strings.HasSuffix(read, name[n-2:]) && distance([]rune(name), []rune(read)) <= 1
+}
+
 // sibling reports whether two names differ only in a short ending: "Widget-C" and
 // "Widget-F", "M8" and "M10".
 func sibling(a, b string) bool {
 	if a == b || len(a) < 2 || len(b) < 2 || math.Abs(float64(len(a)-len(b))) > 1 {
+		return false
+	}
+	if unicode.IsDigit(rune(a[len(a)-1])) != unicode.IsDigit(rune(b[len(b)-1])) {
 		return false
 	}
 	shared := 0

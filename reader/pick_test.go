@@ -69,6 +69,8 @@ func TestTheValueThatFitsIsPicked(t *testing.T) {
 		{"the note of the line asked for", "What is the peak of Widget-C?", slices.Concat(axis, []at{{200, 20, "Widget-C peak: 6,053"}, {100, 60, "Widget-D peak: 5,101"}}), "6,053"},
 		{"only another line has a note", "What is the peak of Widget-C?", slices.Concat(axis, []at{{100, 60, "Widget-D peak: 5,101"}}), ""},
 		{"two notes that fit alike", "What is the peak?", slices.Concat(axis, []at{{200, 20, "peak: 6,053 units"}, {100, 60, "peak: 5,101 units"}}), ""},
+		{"a name that is not there", "What exact value is annotated at the peak of Widget-Z?", slices.Concat(axis, legend, []at{{200, 20, "peak: 6,053 units"}}), ""},
+		{"a chart without names", "What exact value is annotated at the peak of Widget-Z?", slices.Concat(axis, []at{{200, 20, "peak: 6,053 units"}}), "6,053 units"},
 		{"axes alone", "What exact value is annotated at the peak of Widget-C?", slices.Concat(axis, legend), ""},
 		{"noise alone", "What is the peak?", noise, ""},
 		{"the number of a name", "What value is annotated at the peak of Plant 2?", []at{{300, 300, "Plant 1"}, {300, 320, "Plant 2"}, {300, 340, "Plant 3"}}, ""},

@@ -39,6 +39,7 @@ type question struct {
 // A term is a word of the question, or a name of several words, that may stand near the
 // answer.
 type term struct {
+	text    string   // as it is written in the question
 	parts   []string // in lower case; a name of several words has several
 	concept string   // the first word of its row of concepts, or ""
 	name    bool     // it names one thing among several: "Widget-C", "Bolt M8"
@@ -179,7 +180,7 @@ func (q *question) addTerms(text string) {
 			if slices.ContainsFunc(q.terms, func(t term) bool { return t.concept == c }) {
 				continue
 			}
-			t := term{parts: []string{l}, concept: c, weight: 2}
+			t := term{text: w, parts: []string{l}, concept: c, weight: 2}
 			if extreme {
 				q.extreme = append(q.extreme, c)
 				t.weight = 3
@@ -193,6 +194,7 @@ func (q *question) addTerms(text string) {
 		name := isName(w, i == 0)
 		if n := len(q.terms); name && n > 0 && end > 0 && strings.TrimSpace(text[end:at[0]]) == "" && len(q.terms[n-1].parts) < 4 {
 			q.terms[n-1].parts = append(q.terms[n-1].parts, l)
+			q.terms[n-1].text += " " + w
 			end = at[1]
 			continue
 		}
@@ -203,7 +205,7 @@ func (q *question) addTerms(text string) {
 		if slices.ContainsFunc(q.terms, func(t term) bool { return slices.Equal(t.parts, []string{l}) }) {
 			continue
 		}
-		t := term{parts: []string{l}, name: name, weight: 2}
+		t := term{text: w, parts: []string{l}, name: name, weight: 2}
 		if name {
 			t.weight = 2.5
 		}

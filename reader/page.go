@@ -33,6 +33,7 @@ const (
 	likelyText   = 0.5 // least score of a region that is read
 	plausible    = 45  // least mean confidence of a line that is kept
 	certainWords = 80
+	surely       = 75 // a line read with this confidence on the sheet stays
 )
 
 // readPage reads an image twice: as a whole, where the engine itself decides where
@@ -108,6 +109,10 @@ func wellRead(box image.Rectangle, words []word) bool {
 		if w.conf < 85 || len(w.text) < 2 && !isAlnum(rune(w.text[0])) {
 			return false
 		}
+		// What looks like a value is worth a second reading, large enough to be one.
+		if float64(box.Dy()) >= legible && strings.ContainsAny(w.text, "0123456789") {
+			return false
+		}
 		width += c.Dx()
 		left, right = min(left, c.Min.X), max(right, c.Max.X)
 	}
@@ -140,9 +145,10 @@ func (p *page) merge(rows [][]word, whole []word) {
 	var kept []pageLine
 	for _, r := range rows {
 		l := newLine(r)
-		if len(l.words) > 0 && l.conf() >= plausible {
-			kept = append(kept, l)
+		if len(l.words) == 0 || l.conf() < plausible || l.conf() < surely && confWithin(l.box, whole) > l.conf()+10 {
+			continue
 		}
+		kept = append(kept, l)
 	}
 	used := make([]bool, len(whole))
 	for i := range kept {
@@ -205,6 +211,18 @@ func joinLines(lines []pageLine) []pageLine {
 		o.box = o.box.Union(l.box)
 	}
 	return out
+}
+
+// confWithin is the mean confidence of the words inside the box, or 0.
+func confWithin(box image.Rectangle, words []word) float64 {
+	sum, n := 0.0, 0.0
+	for _, w := range words {
+		if overlap(w.box, box) > 0.5 {
+			sum += w.conf
+			n++
+		}
+	}
+	return sum / max(1, n)
 }
 
 func isAlnum(r rune) bool {

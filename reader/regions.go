@@ -16,6 +16,7 @@ type region struct {
 // The limits of what is taken for text, in pixels of the searched image.
 const (
 	inkContrast   = 36  // least distance from the background, of 255
+	ruleContrast  = 12  // the same for a rule, which may be fainter
 	neutralChroma = 48  // a pixel with less between its channels has no hue
 	minTextHeight = 3   // a line of text is at least this high
 	maxTextHeight = 120 // and at most this
@@ -244,7 +245,7 @@ func (k *inkMap) rules(n, m, stride, across int) {
 	for j := range m {
 		start := -1
 		for i := 0; i <= n; i++ {
-			if i < n && k.layer[j*across+i*stride] != layerNone {
+			if i < n && k.mark[j*across+i*stride] >= ruleContrast {
 				if start < 0 {
 					start = i
 				}
@@ -256,7 +257,7 @@ func (k *inkMap) rules(n, m, stride, across int) {
 					thick = 9
 				}
 				clear := func(line, p int) bool {
-					return line < 0 || line >= m || k.layer[line*across+p*stride] == layerNone
+					return line < 0 || line >= m || k.mark[line*across+p*stride] < ruleContrast
 				}
 				thin := make([]bool, i-start)
 				count := 0

@@ -14,7 +14,7 @@ import (
 // One zoom by hand: what a model would get for a region of the view.
 func ExampleCut() {
 	var file bytes.Buffer
-	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 4000, 3000))); err != nil {
+	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 2000, 1500))); err != nil {
 		panic(err)
 	}
 	p, err := picture.Decode(&file, nil)
@@ -33,5 +33,5 @@ func ExampleCut() {
 	fmt.Println("the region covers", region.Crop, "of the original and is shown at", region.Size)
 	// Output:
 	// the model sees (1270,952)
-	// the region covers (315,126)-(945,378) of the original and is shown at (1568,627)
+	// the region covers (157,63)-(472,189) of the original and is shown at (1568,627)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
@@ -51,6 +52,9 @@ func (c *askCmd) Run(env *environment) error {
 		return usagef("--max-turns and --max-tokens must be at least 1, --max-total-tokens and --max-cost not negative")
 	}
 	refs, question := c.Args[:len(c.Args)-1], c.Args[len(c.Args)-1]
+	if strings.TrimSpace(question) == "" {
+		return usagef("the question, which is the last argument, is empty")
+	}
 	override, err := c.override()
 	if err != nil {
 		return err

@@ -93,7 +93,7 @@ func run(env *environment, args []string) int {
 		env.warn("%v", err)
 		return exitFailed
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(protectNegatives(args))
 	if exited >= 0 {
 		return exited
 	}

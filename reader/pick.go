@@ -214,6 +214,11 @@ func (c *candidate) weigh(q *question, lines []*textLine) {
 	covered, all := 0.0, 0.0
 	for _, t := range q.terms {
 		best := c.inLine(&t)
+		// Words are read well where digits are not: what a smaller reading of the same
+		// line has beside the value counts too.
+		if best == 0 && slices.ContainsFunc(l.other, func(text string) bool { return t.in(seenWords(text)) }) {
+			best = 1
+		}
 		c.direct = c.direct || best > 0
 		for _, other := range lines {
 			if other == l || other.image != l.image {

@@ -64,7 +64,6 @@ type Options struct {
 // may be called from several goroutines at once.
 type Reader struct {
 	engine *engine
-	mu     sync.Mutex
 	pages  *kept[*page]
 	again  *kept[[][]word]
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"image"
@@ -387,7 +388,7 @@ func TestCancellingARequestEndsItsEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	if err := <-result; err != context.Canceled {
+	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat("/proc/" + strings.TrimSpace(string(said))); err == nil {

@@ -84,11 +84,11 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("the tier is standard or high, not %q", s.tier)
 	}
 	// One reader for each arm: they must not know what the other has read.
-	plainReader, err := reader.New(&reader.Options{Workers: s.workers})
+	plainReader, err := reader.New(&reader.Options{Workers: s.workers}) //nolint:contextcheck // its look at the engine has a bound of its own
 	if err != nil {
 		return err
 	}
-	zoomReader, err := reader.New(&reader.Options{Workers: s.workers})
+	zoomReader, err := reader.New(&reader.Options{Workers: s.workers}) //nolint:contextcheck // as above
 	if err != nil {
 		return err
 	}

@@ -396,6 +396,25 @@ func TestErrorsReadAsOneSentence(t *testing.T) {
 	}
 }
 
+func TestServersThatAreNone(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"a page":  func(w http.ResponseWriter) { fmt.Fprint(w, "<html>Welcome</html>") },
+		"nothing": func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/event-stream") },
+		"another format": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"choices":[]}`)
+		},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+		client := anthropic.NewClient(option.WithoutEnvironmentDefaults(), option.WithBaseURL(server.URL), option.WithAPIKey("k"), option.WithHTTPClient(server.Client()))
+		_, err := agent.New(client, &agent.Options{Model: standard}).Ask(t.Context(), "Which?", oneView())
+		if err == nil || !strings.Contains(err.Error(), "did not answer as the Messages API does") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		server.Close()
+	}
+}
+
 func TestNothingToAsk(t *testing.T) {
 	server := claudetest.New(t, nil)
 	for _, c := range []struct {

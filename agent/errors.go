@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 )
@@ -23,6 +24,8 @@ func explain(err error, model string) error {
 		return &explained{fmt.Sprintf("The host %s cannot be found: check the network and --base-url.", dns.Name), err}
 	case errors.As(err, &address):
 		return &explained{fmt.Sprintf("The model at %s cannot be reached: check the network and --base-url (%v).", hostOf(address.URL), address.Err), err}
+	case errors.Is(err, errNotMessages):
+		return &explained{"The server did not answer as the Messages API does: check --base-url.", err}
 	case errors.Is(err, errBrokenStream):
 		return &explained{"The answer broke off in mid-stream, again after retrying: check the network and run it again.", err}
 	}
@@ -30,20 +33,14 @@ func explain(err error, model string) error {
 }
 
 func explainAPI(err error, api *anthropic.Error, model string) error {
-	said := api.Message
-	if said == "" {
-		said = api.RawJSON()
-	}
-	if len(said) > 500 {
-		said = said[:500]
-	}
+	said := oneLine(api.Message)
 	kind := string(api.Type())
 	var text string
 	switch {
 	case api.StatusCode == 401 || kind == "authentication_error":
 		text = "The API refused the key: check ANTHROPIC_API_KEY."
 	case api.StatusCode == 403 || kind == "permission_error":
-		text = "The key is not allowed to do this: " + said
+		text = "The key is not allowed to do this; the API says: " + said
 	case api.StatusCode == 404 || kind == "not_found_error":
 		text = fmt.Sprintf("The API does not know the model %q: choose another with --model.", model)
 	case api.StatusCode == 413 || kind == "request_too_large":
@@ -55,9 +52,21 @@ func explainAPI(err error, api *anthropic.Error, model string) error {
 	case api.StatusCode >= 500 || kind == "api_error":
 		text = fmt.Sprintf("The API failed (%d), again after retrying: wait a little and run it again.", api.StatusCode)
 	default:
-		text = fmt.Sprintf("The API refused the request (%d): %s", api.StatusCode, said)
+		text = fmt.Sprintf("The API refused the request (%d); it says: %s", api.StatusCode, said)
 	}
 	return &explained{text, err}
+}
+
+// oneLine is what a server said, in a form fit for a sentence.
+func oneLine(said string) string {
+	said = strings.Join(strings.Fields(said), " ")
+	if said == "" {
+		return "nothing about why."
+	}
+	if runes := []rune(said); len(runes) > 300 {
+		said = string(runes[:300]) + "..."
+	}
+	return said
 }
 
 // hostOf is an address without its path and without anything secret in it.

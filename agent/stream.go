@@ -61,6 +61,9 @@ func (t *turn) blocks() []anthropic.BetaContentBlockParamUnion {
 // errBrokenStream is an answer that ended before it was complete.
 var errBrokenStream = errors.New("the answer broke off in mid-stream")
 
+// errNotMessages is an answer that is not one of the Messages API: a page, or nothing.
+var errNotMessages = errors.New("the server did not answer as the Messages API does")
+
 // maxStreamRetries bounds how often an answer that broke off is asked for again. The SDK
 // retries what fails before an answer begins, but nothing after.
 const maxStreamRetries = 2
@@ -141,7 +144,10 @@ func (r *run) receive(ctx context.Context, params anthropic.BetaMessageNewParams
 		}
 		return t, begun, err
 	}
-	if !whole {
+	switch {
+	case !begun:
+		return t, begun, errNotMessages
+	case !whole:
 		return t, begun, errBrokenStream
 	}
 	t.cut = cutCall(&t.message, input)

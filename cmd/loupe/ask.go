@@ -131,14 +131,14 @@ func (c *askCmd) print(env *environment, answer *agent.Answer, zooms []zoomJSON,
 	case runErr != nil:
 		return runErr
 	case answer.Text == "":
-		return errors.New(answer.Detail)
+		return errors.New(printable(answer.Detail))
 	case answer.Status == agent.StatusTruncated:
 		env.warn("the answer was cut at --max-tokens.")
 	}
 	if c.JSON {
 		return nil
 	}
-	_, err := fmt.Fprintln(env.stdout, answer.Text)
+	_, err := fmt.Fprintln(env.stdout, printable(answer.Text))
 	return err
 }
 

@@ -50,7 +50,8 @@ func (env *environment) printJSON(value any) error {
 
 // warn writes a line that is neither the result nor the end of the command.
 func (env *environment) warn(format string, args ...any) {
-	_, _ = fmt.Fprintf(env.stderr, "loupe: "+format+"\n", args...) // standard error is gone when this fails
+	text := printable(fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(env.stderr, "loupe: %s\n", text) // standard error is gone when this fails
 }
 
 // errUsage marks an error of the command line: exit status 2.

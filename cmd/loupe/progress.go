@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/loupe-tools/loupe/agent"
 	"github.com/loupe-tools/loupe/zoom"
@@ -27,6 +29,27 @@ func (p *progress) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.env.stderr, format, args...) // standard error is gone when this fails
 }
 
+// printable writes control characters out, so that no text of a model can steer a
+// person's terminal. Line ends and tabs stay.
+func printable(text string) string {
+	if !strings.ContainsFunc(text, isControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if isControl(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func isControl(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+}
+
 // line writes a whole line, after ending any text before it.
 func (p *progress) line(format string, args ...any) {
 	if p.inText {
@@ -43,14 +66,14 @@ func (p *progress) event(e agent.Event) {
 			p.printf("  ")
 			p.inText = true
 		}
-		p.printf("%s", strings.ReplaceAll(e.Text, "\n", "\n  "))
+		p.printf("%s", strings.ReplaceAll(printable(e.Text), "\n", "\n  "))
 	case agent.TurnEnded:
 		p.line("turn %d: %s", e.Turn, p.tokens(e))
 	case agent.TurnRetried:
 		p.line("turn %d: the answer broke off; asking again in %.1f s", e.Turn, e.Wait.Seconds())
 	case agent.CallAnswered:
 		if e.Result.IsError.Value && len(e.Result.Content) > 0 && e.Result.Content[0].OfText != nil {
-			p.line("  %s refused: %s", e.Call.Name, e.Result.Content[0].OfText.Text)
+			p.line("  %s refused: %s", printable(e.Call.Name), printable(e.Result.Content[0].OfText.Text))
 		}
 	case agent.ImagesRemoved:
 		p.line("  %d older images taken out of the conversation to make room", e.Images)

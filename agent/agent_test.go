@@ -481,16 +481,19 @@ func TestLongRunsStayWithinTheLimits(t *testing.T) {
 		for _, c := range []struct {
 			name              string
 			views, turns, per int
-			padding           int
+			padding           int // the same for all models, so tried with one
 		}{
 			{"40 zooms on two images", 2, 40, 1, 0},
 			{"4 zooms a turn", 2, 12, 4, 0},
 			{"25 zooms in one turn", 1, 2, 25, 0},
-			{"heavy images", 2, 30, 1, 100 << 10},
+			{"heavy images", 2, 20, 1, 100 << 10},
 			{"heavy images, 3 a turn", 2, 10, 3, 100 << 10},
 			{"many views", 18, 30, 1, 0},
 			{"more views than may be large", 30, 10, 2, 0},
 		} {
+			if c.padding > 0 && model != bindsModel {
+				continue
+			}
 			t.Run(model+"/"+c.name, func(t *testing.T) {
 				server := claudetest.New(t, &smallDouble, repeat(c.turns, zooms(c.per), claudetest.Answer("42"))...)
 				a := agent.New(server.Client(), &agent.Options{Model: model, MaxTurns: c.turns + 1, Request: smallLimits()})

@@ -17,8 +17,12 @@ type MessageAdded struct{ Message anthropic.BetaMessageParam }
 // TurnStarted says that a request is about to be sent. Turn counts from 1.
 type TurnStarted struct{ Turn int }
 
-// TextStreamed says that the model wrote some more text.
-type TextStreamed struct{ Text string }
+// TextStreamed says that the model wrote some more text, in the turn's block of that
+// index. Blocks are lines of their own.
+type TextStreamed struct {
+	Block int
+	Text  string
+}
 
 // TurnRetried says that an answer broke off in mid-stream, and the same request is sent again
 // after Wait. Text streamed since TurnStarted is void.

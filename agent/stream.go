@@ -129,7 +129,7 @@ func (r *run) receive(ctx context.Context, params anthropic.BetaMessageNewParams
 		case "content_block_delta":
 			switch event.Delta.Type {
 			case "text_delta":
-				r.emit(TextStreamed{Text: event.Delta.Text})
+				r.emit(TextStreamed{Block: int(event.Index), Text: event.Delta.Text})
 			case "input_json_delta":
 				input[event.Index] += event.Delta.PartialJSON
 			}

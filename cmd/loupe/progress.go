@@ -19,6 +19,7 @@ type progress struct {
 	zooms []zoomJSON
 
 	inText bool // the last thing written was text without its newline
+	block  int  // which block of the turn that text is
 	costly bool // the model has a price other than nothing
 }
 
@@ -62,10 +63,14 @@ func (p *progress) line(format string, args ...any) {
 func (p *progress) event(e agent.Event) {
 	switch e := e.(type) {
 	case agent.TextStreamed:
+		if p.inText && p.block != e.Block {
+			p.printf("\n")
+			p.inText = false
+		}
 		if !p.inText {
 			p.printf("  ")
-			p.inText = true
 		}
+		p.inText, p.block = true, e.Block
 		p.printf("%s", strings.ReplaceAll(printable(e.Text), "\n", "\n  "))
 	case agent.TurnEnded:
 		p.line("turn %d: %s", e.Turn, p.tokens(e))

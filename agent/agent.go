@@ -180,6 +180,10 @@ func (a *Agent) Ask(ctx context.Context, question string, tools ...Tool) (*Answe
 	}
 	_, r.costKnown = a.options.Prices.Rates(a.options.Model, 0)
 	answer, err := r.ask(ctx, question)
+	var bound *boundError
+	if errors.As(err, &bound) {
+		answer, err = r.stopped(bound.status), nil
+	}
 	if err != nil {
 		answer = &Answer{Status: StatusFailed}
 		if ctx.Err() != nil {
@@ -189,6 +193,9 @@ func (a *Agent) Ask(ctx context.Context, question string, tools ...Tool) (*Answe
 			err = explain(err, a.options.Model)
 		}
 		answer.Detail = err.Error()
+		if answer.Status == StatusCancelled {
+			answer.Detail = "The run was stopped before there was an answer."
+		}
 	}
 	answer.Turns, answer.Usage = r.turns, r.usage
 	answer.Cost, answer.CostIsKnown = r.cost, r.costKnown

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -297,6 +298,18 @@ func TestRules(t *testing.T) {
 		options: agent.Options{Model: fullBudget},
 		want:    "42", status: agent.StatusAnswered, turns: 2,
 	}, {
+		name:    "a last plain turn that calls a tool is no answer",
+		script:  []claudetest.Turn{zooms(1), claudetest.Say(claudetest.Text("Let me look."), claudetest.Zoom(1, 2, 3, 4, 0))},
+		options: agent.Options{MaxTurns: 1},
+		status:  agent.StatusNoAnswer, turns: 2, detail: "no answer",
+	}, {
+		name: "a call whose input is no object, or holds an absurd number, is an error result",
+		script: []claudetest.Turn{
+			claudetest.Say(claudetest.Call("zoom", `{"x1":1e400}`), claudetest.Zoom(1, 2, 3, 4, 0)),
+			claudetest.Answer("42"),
+		},
+		want: "42", status: agent.StatusAnswered, turns: 2,
+	}, {
 		name:    "the bound on tokens",
 		script:  []claudetest.Turn{zooms(1)},
 		options: agent.Options{MaxTotalTokens: 100},
@@ -378,7 +391,7 @@ func TestErrorsReadAsOneSentence(t *testing.T) {
 		{"no network", nil, agent.Options{}, []option.RequestOption{option.WithBaseURL("http://127.0.0.1:1"), option.WithMaxRetries(0)}, "cannot be reached"},
 		{"overloaded for good", repeat(3, claudetest.Fail(529, 0)), agent.Options{}, nil, "overloaded"},
 		{"limited for good", repeat(3, claudetest.Fail(429, 0)), agent.Options{}, nil, "limiting requests"},
-		{"broken for good", repeat(3, claudetest.Fail(500, 0)), agent.Options{}, nil, "API failed (500)"},
+		{"broken for good", repeat(3, claudetest.Fail(500, 0)), agent.Options{}, nil, "server failed (500)"},
 		{"dropped for good", repeat(3, claudetest.Answer("42").Dropped(2)), agent.Options{}, nil, "broke off"},
 		{"a body over the limit", []claudetest.Turn{claudetest.Fail(413, 0)}, agent.Options{}, nil, "fewer images"},
 	} {
@@ -393,6 +406,67 @@ func TestErrorsReadAsOneSentence(t *testing.T) {
 				t.Errorf("got %+v", answer)
 			}
 		})
+	}
+}
+
+// An answer that breaks off is billed, so a bound on money also bounds how often it is
+// asked for again.
+func TestBrokenAnswersStayWithinTheBound(t *testing.T) {
+	// The least bound under which a turn with tools is begun: one more is then too much.
+	limit := 0.1
+	for begun := false; !begun; limit += 0.0005 {
+		server := claudetest.New(t, nil, claudetest.Answer("42"))
+		if _, err := ask(t, server, agent.Options{Model: standard, MaxCost: limit}, oneView()); err != nil {
+			t.Fatal(err)
+		}
+		begun = len(server.Last().ToolChoice) == 0
+	}
+	server := claudetest.New(t, &claudetest.Options{AllowUnused: true}, claudetest.Always(func(*claudetest.Request) claudetest.Turn {
+		return claudetest.Answer("It is 41 or so, or").Dropped(3)
+	}))
+	answer, err := ask(t, server, agent.Options{Model: standard, MaxCost: limit}, oneView())
+	if err != nil || answer.Status != agent.StatusCostBound || answer.Text != "" || answer.Cost > limit {
+		t.Errorf("got %+v, %v", answer, err)
+	}
+	if n := len(server.Requests()); n != 1 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// What a model sends as a call's input goes back byte for byte where it is an object, and
+// as the empty object where it is none.
+func TestInputsGoBackAsTheyCame(t *testing.T) {
+	for sent, want := range map[string]string{
+		`{"x1":1e400,"y1":2}`:            `{"x1":1e400,"y1":2}`,
+		`{"x1":12345678901234567890123}`: `{"x1":12345678901234567890123}`,
+		`null`:                           `{}`,
+		`[]`:                             `{}`,
+		`"x"`:                            `{}`,
+		`5`:                              `{}`,
+	} {
+		var back string
+		requests := 0
+		client := anthropic.NewClient(option.WithoutEnvironmentDefaults(), option.WithBaseURL("http://double.test"), option.WithAPIKey("k"),
+			option.WithHTTPClient(&http.Client{Transport: inProcess{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				m := &wire.Message{ID: "msg", Model: standard, StopReason: "end_turn", Content: []wire.Block{{Type: "text", Text: "42"}}}
+				if requests == 1 {
+					m.Content = []wire.Block{{Type: "tool_use", ID: "toolu_1", Name: "zoom", Input: json.RawMessage(sent)}}
+				} else {
+					var request wire.Request
+					if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+						t.Error(err)
+					}
+					back = string(request.Messages[1].Content[0].Input)
+				}
+				if err := m.Write(w, true); err != nil {
+					t.Error(err)
+				}
+			})}}))
+		answer, err := agent.New(client, &agent.Options{Model: standard}).Ask(t.Context(), "Which?", oneView())
+		if err != nil || answer.Text != "42" || back != want {
+			t.Errorf("%s: went back as %s, answer %+v, %v", sent, back, answer, err)
+		}
 	}
 }
 

@@ -41,6 +41,8 @@ func explainAPI(err error, api *anthropic.Error, model string) error {
 		text = "The API refused the key: check ANTHROPIC_API_KEY."
 	case api.StatusCode == 403 || kind == "permission_error":
 		text = "The key is not allowed to do this; the API says: " + said
+	case api.StatusCode == 404 && kind == "":
+		text = "There is no Messages API at this address (404): check --base-url."
 	case api.StatusCode == 404 || kind == "not_found_error":
 		text = fmt.Sprintf("The API does not know the model %q: choose another with --model.", model)
 	case api.StatusCode == 413 || kind == "request_too_large":
@@ -49,8 +51,10 @@ func explainAPI(err error, api *anthropic.Error, model string) error {
 		text = "The API is limiting requests of this key, again after retrying: wait a little and run it again."
 	case api.StatusCode == 529 || kind == "overloaded_error":
 		text = "The API is overloaded, again after retrying: wait a little and run it again."
-	case api.StatusCode >= 500 || kind == "api_error":
-		text = fmt.Sprintf("The API failed (%d), again after retrying: wait a little and run it again.", api.StatusCode)
+	case api.StatusCode >= 500:
+		text = fmt.Sprintf("The server failed (%d); it says: %s", api.StatusCode, said)
+	case kind == "api_error":
+		text = "The server failed in mid-answer; it says: " + said
 	default:
 		text = fmt.Sprintf("The API refused the request (%d); it says: %s", api.StatusCode, said)
 	}
@@ -72,8 +76,8 @@ func oneLine(said string) string {
 // hostOf is an address without its path and without anything secret in it.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
-	if err != nil {
-		return "its address"
+	if err != nil || u.Host == "" {
+		return "the given address"
 	}
 	return u.Host
 }

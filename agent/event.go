@@ -11,7 +11,8 @@ import (
 // not be changed.
 type Event interface{ event() }
 
-// MessageAdded says that a message joined the conversation, in the form in which it is sent.
+// MessageAdded says that a message joined the conversation, in the form in which it is
+// sent, or that the run ended with this one.
 type MessageAdded struct{ Message anthropic.BetaMessageParam }
 
 // TurnStarted says that a request is about to be sent. Turn counts from 1.

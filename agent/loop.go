@@ -110,6 +110,21 @@ func (r *run) ask(ctx context.Context, question string) (*Answer, error) {
 // ended returns the answer of a turn whose stop reason ends the run whatever it holds,
 // or nil.
 func (r *run) ended(t *turn) *Answer {
+	answer := endOf(t)
+	if answer != nil {
+		r.tellOf(t)
+	}
+	return answer
+}
+
+// tellOf tells the observer of a turn that ends the run without joining the conversation.
+func (r *run) tellOf(t *turn) {
+	if blocks := t.blocks(); len(blocks) > 0 {
+		r.emit(MessageAdded{anthropic.BetaMessageParam{OfAssistant: &anthropic.BetaAssistantMessageParam{Content: blocks}}})
+	}
+}
+
+func endOf(t *turn) *Answer {
 	switch t.stopReason() {
 	case anthropic.BetaStopReasonRefusal:
 		detail := "The model declined to answer."
@@ -135,13 +150,8 @@ func final(t *turn, status Status) *Answer {
 // the given status. The tools stay declared, since the calls in the conversation need
 // them, but none may be called.
 func (r *run) wrapUp(ctx context.Context, status Status) (*Answer, error) {
-	if limit := r.agent.options.MaxTotalTokens; limit > 0 && r.usage.Total() >= limit {
-		return &Answer{Status: StatusTokenBound, Detail: "The bound on tokens was reached before there was an answer; raise it to go on."}, nil
-	}
-	if !r.affordable(minLastTokens) {
-		return &Answer{Status: StatusCostBound, Detail: fmt.Sprintf(
-			"The next turn could cost more than is left of $%.2f, and there is no answer yet; raise the bound to go on.",
-			r.agent.options.MaxCost)}, nil
+	if status, bound := r.moneyBound(minLastTokens); bound {
+		return r.stopped(status), nil
 	}
 	r.addUser(anthropic.NewBetaTextBlock(askAnswer))
 	t, err := r.turn(ctx, true)
@@ -151,12 +161,11 @@ func (r *run) wrapUp(ctx context.Context, status Status) (*Answer, error) {
 	if answer := r.ended(t); answer != nil {
 		return answer, nil
 	}
-	if t.text() == "" {
+	if t.text() == "" || len(t.calls()) > 0 || t.stopReason() == anthropic.BetaStopReasonPauseTurn {
+		r.tellOf(t) // a call would have no result, and the conversation must stay whole
 		return &Answer{Status: StatusNoAnswer, Detail: "The model gave no answer, even when it was asked for one plainly."}, nil
 	}
-	if len(t.calls()) == 0 { // a call would have no result, and the conversation must stay whole
-		r.addAssistant(t)
-	}
+	r.addAssistant(t)
 	return final(t, status), nil
 }
 
@@ -274,12 +283,32 @@ func (r *run) bound() (Status, bool) {
 	switch {
 	case r.turns >= o.MaxTurns+r.pauses: // a paused turn goes on as the same turn
 		return StatusTurnBound, true
-	case o.MaxTotalTokens > 0 && r.usage.Total() >= o.MaxTotalTokens:
+	default:
+		return r.moneyBound(int64(o.MaxTokens))
+	}
+}
+
+// moneyBound reports whether the bound on tokens or on money forbids another request with
+// that much output.
+func (r *run) moneyBound(output int64) (Status, bool) {
+	limit := r.agent.options.MaxTotalTokens
+	switch {
+	case limit > 0 && r.usage.Total() >= limit:
 		return StatusTokenBound, true
-	case !r.affordable(int64(o.MaxTokens)):
+	case !r.affordable(output):
 		return StatusCostBound, true
 	}
 	return "", false
+}
+
+// stopped is the answer of a run that a bound on tokens or money ends without one.
+func (r *run) stopped(status Status) *Answer {
+	if status == StatusTokenBound {
+		return &Answer{Status: status, Detail: "The bound on tokens was reached before there was an answer; raise it to go on."}
+	}
+	return &Answer{Status: status, Detail: fmt.Sprintf(
+		"The next turn could cost more than is left of $%.2f, and there is no answer yet; raise the bound to go on.",
+		r.agent.options.MaxCost)}
 }
 
 // nextPrompt bounds the input tokens of the next request: what the API counted for the

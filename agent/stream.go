@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -53,9 +56,23 @@ func (t *turn) blocks() []anthropic.BetaContentBlockParamUnion {
 		if block.Type == "text" && isBlank(block.Text) || block.Type == "thinking" && block.Signature == "" {
 			continue
 		}
-		blocks = append(blocks, block.ToParam())
+		param := block.ToParam()
+		if param.OfToolUse != nil {
+			param.OfToolUse.Input = echo(block.Input)
+		}
+		blocks = append(blocks, param)
 	}
 	return blocks
+}
+
+// echo is the input of a call as it is sent back: the bytes that came, since decoding them
+// can lose a number, or the empty object where they are none, which the API refuses.
+func echo(input json.RawMessage) json.RawMessage {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(input, &object) != nil || object == nil {
+		return json.RawMessage("{}")
+	}
+	return input
 }
 
 // errBrokenStream is an answer that ended before it was complete.
@@ -85,6 +102,9 @@ func (r *run) send(ctx context.Context, params anthropic.BetaMessageNewParams) (
 		if !begun || !isTransient(err) || attempt >= maxStreamRetries {
 			return nil, err
 		}
+		if status, bound := r.moneyBound(params.MaxTokens); bound {
+			return nil, &boundError{status, err}
+		}
 		wait := time.Duration(float64(500*time.Millisecond) * float64(int(1)<<attempt) * (1 - 0.25*rand.Float64()))
 		r.emit(TurnRetried{Turn: r.turns + 1, Wait: wait, Err: err})
 		timer := time.NewTimer(wait)
@@ -110,6 +130,15 @@ func isTransient(err error) bool {
 	}
 	return api.StatusCode >= http.StatusInternalServerError
 }
+
+// boundError ends a run whose answer broke off when a bound forbids to ask again.
+type boundError struct {
+	status Status
+	cause  error
+}
+
+func (e *boundError) Error() string { return "a bound forbids to ask again: " + e.cause.Error() }
+func (e *boundError) Unwrap() error { return e.cause }
 
 // receive reads one streamed answer. begun reports whether an answer had started, and t
 // is then what there is of it, also with an error.
@@ -139,8 +168,13 @@ func (r *run) receive(ctx context.Context, params anthropic.BetaMessageNewParams
 	}
 	if err := stream.Err(); err != nil {
 		var api *anthropic.Error
-		if begun && !errors.As(err, &api) {
+		var connection *url.Error
+		switch {
+		case errors.As(err, &api) || !begun && errors.As(err, &connection):
+		case begun:
 			err = fmt.Errorf("%w: %w", errBrokenStream, err)
+		case stream.Current().Type == "" && isFormat(err):
+			err = fmt.Errorf("%w: %w", errNotMessages, err)
 		}
 		return t, begun, err
 	}
@@ -152,6 +186,14 @@ func (r *run) receive(ctx context.Context, params anthropic.BetaMessageNewParams
 	}
 	t.cut = cutCall(&t.message, input)
 	return t, true, nil
+}
+
+// isFormat reports whether an error is one of reading events, not of the connection.
+func isFormat(err error) bool {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, bufio.ErrTooLong) ||
+		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // cutCall returns which of the turn's calls was broken off by the token cap, or -1. Only
@@ -177,10 +219,12 @@ func cutCall(m *anthropic.BetaMessage, input map[int64]string) int {
 }
 
 func usageOf(u anthropic.BetaUsage) Usage {
+	// A server's nonsense must not loosen a bound.
+	count := func(n int64) int64 { return min(max(n, 0), 1<<40) }
 	return Usage{
-		InputTokens:      u.InputTokens,
-		CacheWriteTokens: u.CacheCreationInputTokens,
-		CacheReadTokens:  u.CacheReadInputTokens,
-		OutputTokens:     u.OutputTokens,
+		InputTokens:      count(u.InputTokens),
+		CacheWriteTokens: count(u.CacheCreationInputTokens),
+		CacheReadTokens:  count(u.CacheReadInputTokens),
+		OutputTokens:     count(u.OutputTokens),
 	}
 }

@@ -27,6 +27,8 @@ type Recorder struct {
 	err      error // the first that occurred
 }
 
+const turnsFile = "turns.jsonl"
+
 // ErrInUse is returned by Create for a folder that already holds something.
 var ErrInUse = errors.New("the folder is not empty")
 
@@ -43,6 +45,17 @@ func Create(dir string) (*Recorder, error) {
 	if len(entries) > 0 {
 		return nil, fmt.Errorf("record into %s: %w; name another or empty it", dir, ErrInUse)
 	}
+	// Of several recorders that find the folder empty at once, one gets it.
+	f, err := os.OpenFile(filepath.Join(dir, turnsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("record into %s: %w; name another or empty it", dir, ErrInUse)
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("begin the record: %w", err)
+	}
 	return &Recorder{dir: dir}, nil
 }
 
@@ -57,7 +70,7 @@ func (r *Recorder) Observe(e agent.Event) {
 		if e.CostIsKnown {
 			line["cost_usd"] = e.Cost
 		}
-		r.keep(r.appendLine("turns.jsonl", line))
+		r.keep(r.appendLine(turnsFile, line))
 	}
 }
 
@@ -164,6 +177,7 @@ func (r *Recorder) writeJSON(name string, value any) error {
 func (r *Recorder) write(name string, data []byte) error {
 	path := filepath.Join(r.dir, name)
 	if err := os.WriteFile(path+".part", data, 0o644); err != nil {
+		_ = os.Remove(path + ".part") // what is left of it, if anything
 		return err
 	}
 	return os.Rename(path+".part", path)

@@ -98,13 +98,36 @@ func TestRecordNeverWritesOverAnother(t *testing.T) {
 	if _, err := record.Create(dir); err != nil {
 		t.Fatalf("an empty folder: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "001-user.json"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := record.Create(dir); !errors.Is(err, record.ErrInUse) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := record.Create(filepath.Join(dir, "001-user.json")); err == nil {
+
+	// Of many that come at once, one gets the folder.
+	shared := filepath.Join(t.TempDir(), "run")
+	results := make(chan error)
+	for range 8 {
+		go func() {
+			_, err := record.Create(shared)
+			results <- err
+		}()
+	}
+	got := 0
+	for range 8 {
+		if err := <-results; err == nil {
+			got++
+		} else if !errors.Is(err, record.ErrInUse) {
+			t.Error(err)
+		}
+	}
+	if got != 1 {
+		t.Errorf("%d got the same folder", got)
+	}
+
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Create(file); err == nil {
 		t.Error("a file was taken for a folder")
 	}
 }
@@ -115,7 +138,7 @@ func TestTroubleIsReportedAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(dir); err != nil {
+	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	r.Observe(agent.MessageAdded{Message: anthropic.NewBetaUserMessage(anthropic.NewBetaTextBlock("Which?"))})

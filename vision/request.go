@@ -18,7 +18,7 @@ type RequestLimits struct {
 // number of images that a 200k-token context allows.
 func DefaultRequestLimits() RequestLimits {
 	return RequestLimits{
-		MaxBodyBytes:      32 << 20,
+		MaxBodyBytes:      32_000_000, // the smaller reading of 32 MB
 		MaxImages:         100,
 		MaxEdge:           8000,
 		MaxImageBytes:     5 << 20,

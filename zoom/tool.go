@@ -206,8 +206,12 @@ func imageBlock(e picture.Encoded) *anthropic.BetaImageBlockParam {
 // a result with is_error set and one sentence that says why.
 func (t *Tool) Answer(ctx context.Context, calls []anthropic.BetaToolUseBlock, room vision.Allowance) []anthropic.BetaToolResultBlockParam {
 	results := make([]anthropic.BetaToolResultBlockParam, len(calls))
+	full := room.Images <= 0 // before any of these calls
 	for i, call := range calls {
 		content, used, err := t.answer(ctx, call, room, len(calls)-i)
+		if full && errors.Is(err, errNoRoom) {
+			err = errors.New("there is no room for another image in this conversation; answer from what you have seen")
+		}
 		if err != nil {
 			results[i] = anthropic.BetaToolResultBlockParam{
 				ToolUseID: call.ID,
@@ -227,6 +231,9 @@ func (t *Tool) Answer(ctx context.Context, calls []anthropic.BetaToolUseBlock, r
 	return results
 }
 
+// errNoRoom answers a call beyond what one turn has room for.
+var errNoRoom = errors.New("there are too many zooms in this turn; ask for this one again in the next turn")
+
 // answer answers one call, with left calls still to come, this one included. used is the
 // number of bytes of the image after base64.
 func (t *Tool) answer(ctx context.Context, call anthropic.BetaToolUseBlock, room vision.Allowance, left int) (content []anthropic.BetaToolResultBlockParamContentUnion, used int, err error) {
@@ -245,7 +252,7 @@ func (t *Tool) answer(ctx context.Context, call anthropic.BetaToolUseBlock, room
 			region.Min.X, region.Min.Y, region.Max.X, region.Max.Y, s.frame.View.X, s.frame.View.Y)
 	}
 	if room.Images <= 0 {
-		return nil, 0, errors.New("there are too many zooms in this turn; ask for this one again in the next turn")
+		return nil, 0, errNoRoom
 	}
 	maxBase64 := t.options.Request.MaxImageBytes
 	if room.MaxBytes > 0 {

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
@@ -14,6 +19,7 @@ import (
 	"github.com/loupe-tools/loupe/picture"
 	"github.com/loupe-tools/loupe/reader"
 	"github.com/loupe-tools/loupe/record"
+	"github.com/loupe-tools/loupe/vision"
 	"github.com/loupe-tools/loupe/zoom"
 )
 
@@ -22,10 +28,10 @@ type askCmd struct {
 
 	BaseURL   string  `name:"base-url" placeholder:"URL" help:"Server of the Messages API, for one other than Anthropic's; it may need no key."`
 	Reader    bool    `help:"Use the built-in reader even where there is a key."`
-	MaxTurns  int     `default:"20" placeholder:"N" help:"Bound on the model's turns (${default})."`
+	MaxTurns  int     `default:"20" placeholder:"N" help:"Bound on the model's turns (${default}); after it the model is asked once more, plainly, to answer."`
 	MaxTokens int     `default:"8192" placeholder:"N" help:"Bound on the output tokens of one turn (${default})."`
-	MaxTotal  int64   `name:"max-total-tokens" placeholder:"N" help:"Begin no turn once this many tokens, in and out, are used."`
-	MaxCost   float64 `placeholder:"USD" help:"Stop before a turn that could bring the cost above this many US dollars."`
+	MaxTotal  int64   `name:"max-total-tokens" placeholder:"N" help:"Begin no turn once this many tokens, in and out, are used (0: no bound)."`
+	MaxCost   float64 `placeholder:"USD" help:"Stop before a turn that could bring the cost above this many US dollars (0: no bound)."`
 	Prices    string  `placeholder:"FILE" help:"A table of prices in place of the built-in one."`
 	NoZoom    bool    `help:"Show the images but offer no zoom, for comparison."`
 	NoCache   bool    `help:"Do without prompt caching."`
@@ -38,7 +44,7 @@ type askCmd struct {
 
 // Help is the longer text of ask --help.
 func (c *askCmd) Help() string {
-	return "Claude answers when ANTHROPIC_API_KEY is set (or another of the API's credentials), or the server of --base-url. " +
+	return "Claude answers when ANTHROPIC_API_KEY is set (or ANTHROPIC_AUTH_TOKEN, or ANTHROPIC_PROFILE), or the server of --base-url, for which --model names its model. " +
 		"Otherwise the built-in reader does, which finds and reads text with OCR and nothing more.\n\n" +
 		"The answer goes to standard output, progress to standard error."
 }
@@ -48,12 +54,21 @@ func (c *askCmd) Run(env *environment) error {
 	if len(c.Args) < 2 {
 		return usagef("ask needs an image and a question: loupe ask IMAGE... QUESTION")
 	}
-	if c.MaxTurns < 1 || c.MaxTokens < 1 || c.MaxTotal < 0 || c.MaxCost < 0 {
+	if c.MaxTurns < 1 || c.MaxTokens < 1 || c.MaxTotal < 0 || !(c.MaxCost >= 0) || math.IsInf(c.MaxCost, 0) {
 		return usagef("--max-turns and --max-tokens must be at least 1, --max-total-tokens and --max-cost not negative")
 	}
 	refs, question := c.Args[:len(c.Args)-1], c.Args[len(c.Args)-1]
 	if strings.TrimSpace(question) == "" {
 		return usagef("the question, which is the last argument, is empty")
+	}
+	if info, err := os.Stat(question); err == nil && info.Mode().IsRegular() {
+		return usagef("the last argument is the question, and %s is a file: loupe ask IMAGE... QUESTION", question)
+	}
+	if most := vision.DefaultRequestLimits().MaxImages; len(refs) > most {
+		return usagef("there are %d images, and a request may carry %d; ask about fewer at a time", len(refs), most)
+	}
+	if err := checkBaseURL(c.BaseURL); err != nil {
+		return err
 	}
 	override, err := c.override()
 	if err != nil {
@@ -108,9 +123,25 @@ func (c *askCmd) Run(env *environment) error {
 	if recorder != nil {
 		if err := recorder.Close(answer, runErr); err != nil {
 			env.warn("%v", err)
+			if err := c.print(env, answer, show.zooms, runErr); err != nil {
+				return err
+			}
+			return errReported
 		}
 	}
 	return c.print(env, answer, show.zooms, runErr)
+}
+
+// checkBaseURL refuses an address that cannot be one, before anything else is done.
+func checkBaseURL(address string) error {
+	if address == "" {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return usagef("--base-url must be an address such as http://127.0.0.1:8000, not %q", address)
+	}
+	return nil
 }
 
 // print writes the answer, or says why there is none.
@@ -156,18 +187,19 @@ func (c *askCmd) prices() (*agent.Prices, error) {
 // connect chooses who answers: the server of --base-url, Claude where there is a
 // credential, else the built-in reader, and says so. It returns the model's name too.
 func (c *askCmd) connect(env *environment) (anthropic.Client, string, error) {
-	key := env.getenv("ANTHROPIC_API_KEY")
+	credential := hasCredential(env)
 	switch {
 	case c.Reader && c.BaseURL != "":
 		return anthropic.Client{}, "", usagef("--reader and --base-url exclude each other")
-	case c.BaseURL != "" && !c.Reader:
-		// A local server mostly wants no key, but the client must send something.
-		if key == "" && env.getenv("ANTHROPIC_AUTH_TOKEN") == "" {
-			return anthropic.NewClient(option.WithoutEnvironmentDefaults(), option.WithBaseURL(c.BaseURL), option.WithAPIKey("none")), c.Model, nil
+	case c.BaseURL != "":
+		options := []option.RequestOption{option.WithBaseURL(c.BaseURL), option.WithMiddleware(patience(env))}
+		if !credential {
+			// A local server mostly wants no key, but the client must send something.
+			options = append(options, option.WithoutEnvironmentDefaults(), option.WithAPIKey("none"))
 		}
-		return anthropic.NewClient(option.WithBaseURL(c.BaseURL)), c.Model, nil
-	case !c.Reader && (key != "" || env.getenv("ANTHROPIC_AUTH_TOKEN") != "" || env.getenv("ANTHROPIC_PROFILE") != ""):
-		return anthropic.NewClient(), c.Model, nil
+		return anthropic.NewClient(options...), cmp.Or(c.Model, defaultModel), nil
+	case credential && !c.Reader:
+		return anthropic.NewClient(option.WithMiddleware(patience(env))), cmp.Or(c.Model, defaultModel), nil
 	}
 	r, err := reader.New(nil)
 	if err != nil {
@@ -179,6 +211,30 @@ func (c *askCmd) connect(env *environment) (anthropic.Client, string, error) {
 	client := anthropic.NewClient(option.WithoutEnvironmentDefaults(), option.WithAPIKey("none"), option.WithMaxRetries(0),
 		option.WithBaseURL("http://reader.invalid"), option.WithHTTPClient(&http.Client{Transport: r.Transport()}))
 	return client, reader.Model, nil
+}
+
+// longestWait is how long a person is left waiting for a server that asks for patience.
+const longestWait = 2 * time.Minute
+
+// patience says when a server asks to wait, and gives up where it asks for too long. The
+// SDK waits and tries again by itself.
+func patience(env *environment) option.Middleware {
+	return func(request *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+		response, err := next(request)
+		if err != nil || response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
+			return response, err
+		}
+		seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+		switch {
+		case err != nil:
+		case time.Duration(seconds)*time.Second > longestWait:
+			env.warn("the server asks to wait %d seconds, which is too long.", seconds)
+			response.Header.Set("X-Should-Retry", "false")
+		case seconds > 2:
+			env.warn("the server is busy (%d) and asks to wait %d seconds.", response.StatusCode, seconds)
+		}
+		return response, nil
+	}
 }
 
 // answerJSON is the object of ask --json.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loupe-tools/loupe/picture"
 	"github.com/loupe-tools/loupe/picture/source"
+	"github.com/loupe-tools/loupe/reader"
 	"github.com/loupe-tools/loupe/vision"
 )
 
@@ -23,13 +24,18 @@ type sourceFlags struct {
 
 // load reads and decodes one image.
 func (f *sourceFlags) load(env *environment, ref string) (*picture.Picture, error) {
+	if f.MaxPixels < 0 {
+		return nil, usagef("--max-pixels must be at least 1")
+	}
 	input, err := source.Read(env.ctx, ref, &source.Options{
 		Stdin: env.stdin, AllowURL: f.AllowURL, AllowPrivate: f.AllowPrivateURL, MaxBytes: picture.DefaultMaxBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p, err := picture.DecodeBytes(input.Data, &picture.DecodeOptions{MaxPixels: f.MaxPixels})
+	data := input.Data
+	input.Data = nil // so that the file can go before the picture is turned
+	p, err := picture.DecodeBytes(data, &picture.DecodeOptions{MaxPixels: f.MaxPixels})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", input.Name, err)
 	}
@@ -41,10 +47,35 @@ func (f *sourceFlags) load(env *environment, ref string) (*picture.Picture, erro
 
 // limitFlags say for which model an image is prepared.
 type limitFlags struct {
-	Model           string `default:"claude-opus-5-5" help:"The model that looks (${default})."`
+	Model           string `placeholder:"NAME" help:"The model that looks: by default claude-opus-5-5 with a key, else the built-in reader."`
 	Tier            string `enum:"auto,standard,high" default:"auto" help:"Image limits: of the model (auto), standard, or high."`
 	MaxEdge         int    `placeholder:"PX" help:"Longest edge of an image, in place of the tier's."`
 	MaxVisualTokens int    `placeholder:"N" help:"Visual tokens of an image, in place of the tier's."`
+}
+
+// defaultModel is the model that is asked where there is a key and no other is named.
+const defaultModel = "claude-opus-5-5"
+
+// model is who looks: the one named, or the one that ask would turn to.
+func (f *limitFlags) model(env *environment) string {
+	switch {
+	case f.Model != "":
+		return f.Model
+	case hasCredential(env):
+		return defaultModel
+	default:
+		return reader.Model
+	}
+}
+
+// hasCredential reports whether the environment has what the API asks for.
+func hasCredential(env *environment) bool {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE"} {
+		if strings.TrimSpace(env.getenv(name)) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // override returns the limits that the flags set, or zero limits when they leave them to
@@ -79,9 +110,10 @@ func (f *limitFlags) limits(env *environment) (vision.Limits, error) {
 	if err != nil || override != (vision.Limits{}) {
 		return override, err
 	}
-	limits, known := vision.LimitsFor(f.Model)
-	if !known {
-		warnTier(env, f.Model)
+	model := f.model(env)
+	limits, known := vision.LimitsFor(model)
+	if !known && model != reader.Model {
+		warnTier(env, model)
 	}
 	return limits, nil
 }
@@ -104,17 +136,34 @@ func writeImage(env *environment, path string, m *image.RGBA, encoded picture.En
 		if err := picture.EncodeJPEG(&b, m); err != nil {
 			return err
 		}
-	default:
+	case "", ".":
 		b.Write(encoded.Data)
+	default:
+		return usagef("an image can be written as .png or .jpg, not as %q", filepath.Ext(path))
 	}
 	if path == "-" {
 		_, err := env.stdout.Write(b.Bytes())
 		return err
 	}
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+	if err := replaceFile(path, b.Bytes()); err != nil {
 		return fmt.Errorf("the image cannot be written: %w", err)
 	}
 	return nil
+}
+
+// replaceFile writes a file that is there whole or not at all, so that a full disk costs
+// no file that was there before. What is no regular file, such as a device, is written to
+// as it is.
+func replaceFile(path string, data []byte) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(path, data, 0o644)
+	}
+	part := path + ".part"
+	if err := os.WriteFile(part, data, 0o644); err != nil {
+		_ = os.Remove(part) // what is left of it, if anything
+		return err
+	}
+	return os.Rename(part, path)
 }
 
 // The forms of sizes and boxes in JSON output.

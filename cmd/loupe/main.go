@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -68,7 +69,9 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(f
 var errReported = errors.New("already reported")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Large pictures leave large garbage; near this much, collecting it is worth the time.
+	debug.SetMemoryLimit(600 << 20)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() { // a second Ctrl-C ends the process at once
 		<-ctx.Done()
 		stop()

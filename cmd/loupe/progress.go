@@ -36,6 +36,7 @@ func printable(text string) string {
 	if !strings.ContainsFunc(text, isControl) {
 		return text
 	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
 	var b strings.Builder
 	for _, r := range text {
 		if isControl(r) {
@@ -112,6 +113,10 @@ func (p *progress) zoom(z zoom.Zoom) {
 func (p *progress) end(answer *agent.Answer) {
 	if p.zooms == nil {
 		p.zooms = []zoomJSON{}
+	}
+	if p.inText {
+		p.printf("\n")
+		p.inText = false
 	}
 	if answer.Turns == 0 {
 		return

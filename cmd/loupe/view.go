@@ -29,13 +29,17 @@ func (c *viewCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	view, frame := zoom.View(p.Image, limits)
+	tool, err := zoom.New(limits, p) // which makes the view smaller where it would be too heavy to send
+	if err != nil {
+		return err
+	}
+	frame := tool.Frame(0)
 	if c.Output != "" {
-		encoded, err := picture.EncodeView(view, vision.DefaultRequestLimits().MaxImageBytes)
-		if err != nil {
-			return err
+		view := p.Image
+		if frame.View != frame.Original {
+			view = picture.Resample(p.Image, p.Image.Rect, frame.View)
 		}
-		if err := writeImage(env, c.Output, view, encoded); err != nil {
+		if err := writeImage(env, c.Output, view, tool.Encoded(0)); err != nil {
 			return err
 		}
 	}
@@ -50,7 +54,7 @@ func (c *viewCmd) Run(env *environment) error {
 	case c.Output == "-":
 		return nil
 	}
-	_, err = fmt.Fprintf(env.stdout, "original %dx%d, view %dx%d, %d visual tokens\n",
-		frame.Original.X, frame.Original.Y, frame.View.X, frame.View.Y, tokens)
+	_, err = fmt.Fprintf(env.stdout, "original %dx%d, view %dx%d for %s, visual tokens: %d\n",
+		frame.Original.X, frame.Original.Y, frame.View.X, frame.View.Y, c.model(env), tokens)
 	return err
 }

@@ -76,7 +76,11 @@ func (c *zoomCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	frame := vision.NewFrame(p.Image.Rect.Size(), limits)
+	tool, err := zoom.New(limits, p) // whose frame is that of the view as it is sent
+	if err != nil {
+		return err
+	}
+	frame := tool.Frame(0)
 	magnified, region, err := zoom.Cut(p.Image, frame, c.region(), limits)
 	if errors.Is(err, vision.ErrEmptyRegion) {
 		return fmt.Errorf("the region %d %d %d %d lies outside the image, which is %dx%d pixels as a model sees it",

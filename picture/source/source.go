@@ -230,6 +230,10 @@ func printable(s string) string {
 // chunk is how much is read between two looks at the context.
 const chunk = 1 << 20
 
+// growSlowly is the size from which a buffer of unknown end no longer doubles, since old
+// and new exist side by side.
+const growSlowly = 32 << 20
+
 // readAll reads r to its end, expecting about expected bytes of it. More than limit
 // bytes are ErrTooLarge itself.
 func readAll(ctx context.Context, r io.Reader, expected, limit int64) ([]byte, error) {
@@ -241,7 +245,11 @@ func readAll(ctx context.Context, r io.Reader, expected, limit int64) ([]byte, e
 		}
 		if len(data) == cap(data) {
 			// At most one byte over the limit, which is enough to see that it is passed.
-			grown := make([]byte, len(data), min(2*int64(cap(data)), limit)+1)
+			next := 2 * int64(cap(data))
+			if cap(data) >= growSlowly {
+				next = int64(cap(data)) * 5 / 4
+			}
+			grown := make([]byte, len(data), min(next, limit)+1)
 			copy(grown, data)
 			data = grown
 		}

@@ -230,9 +230,9 @@ func printable(s string) string {
 // chunk is how much is read between two looks at the context.
 const chunk = 1 << 20
 
-// growSlowly is the size from which a buffer of unknown end no longer doubles, since old
-// and new exist side by side.
-const growSlowly = 32 << 20
+// growOnce is the size from which a buffer of unknown end grows to the limit at once: old
+// and new exist side by side, and of a new buffer only what is written takes memory.
+const growOnce = 32 << 20
 
 // readAll reads r to its end, expecting about expected bytes of it. More than limit
 // bytes are ErrTooLarge itself.
@@ -246,8 +246,8 @@ func readAll(ctx context.Context, r io.Reader, expected, limit int64) ([]byte, e
 		if len(data) == cap(data) {
 			// At most one byte over the limit, which is enough to see that it is passed.
 			next := 2 * int64(cap(data))
-			if cap(data) >= growSlowly {
-				next = int64(cap(data)) * 5 / 4
+			if cap(data) >= growOnce {
+				next = limit
 			}
 			grown := make([]byte, len(data), min(next, limit)+1)
 			copy(grown, data)

@@ -41,7 +41,7 @@ func next(ctx context.Context, q *question, s *scene, canZoom bool, again reread
 	}
 	canZoom = canZoom && len(s.looks) < maxZooms
 	if q.kind == kindAll || q.kind == kindText {
-		return nextText(q, s, canZoom), nil
+		return nextText(ctx, q, s, canZoom, again)
 	}
 
 	all := s.candidates(q)

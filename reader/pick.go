@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode"
@@ -120,11 +121,16 @@ func valuesIn(q *question, l *textLine) []candidate {
 		if q.kind == kindClock {
 			form = clockForm
 		}
-		text := l.text()
+		text, starts := l.mended()
+		wordAt := func(offset int) int {
+			return sort.Search(len(starts), func(i int) bool { return starts[i] > offset }) - 1
+		}
 		for _, at := range form.FindAllStringIndex(text, -1) {
-			from := strings.Count(text[:at[0]], " ")
+			if q.kind == kindDate && !q.dated(text, at[0], at[1]) {
+				continue
+			}
 			value := text[at[0]:at[1]]
-			out = append(out, candidate{value: value, core: value, line: l, from: from, to: min(len(l.words), from+1+strings.Count(value, " "))})
+			out = append(out, candidate{value: value, core: value, line: l, from: max(0, wordAt(at[0])), to: wordAt(at[1]-1) + 1})
 		}
 	case kindCode:
 		for i, w := range l.words {
@@ -142,6 +148,50 @@ func valuesIn(q *question, l *textLine) []candidate {
 	}
 	return out
 }
+
+// mended is the line's text with what the engine cut at a hyphen put together, "2025-03-"
+// and "-14", and the offset in it at which each word starts.
+func (l *textLine) mended() (string, []int) {
+	var text strings.Builder
+	starts := make([]int, len(l.words))
+	for i, w := range l.words {
+		piece := w.text
+		if i > 0 {
+			before := l.words[i-1]
+			cut := strings.HasSuffix(before.text, "-") && w.box.Min.X-before.box.Max.X <= max(2, w.box.Dy()/4)
+			if rest := strings.TrimPrefix(piece, "-"); cut && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+				piece = rest
+			} else {
+				text.WriteByte(' ')
+			}
+		}
+		starts[i] = text.Len()
+		text.WriteString(piece)
+	}
+	return text.String(), starts
+}
+
+var (
+	joinedBehind = regexp.MustCompile(`^(?:[-–—/]| ?[-–—/.] ?\d)`)
+	joinedBefore = regexp.MustCompile(`(?:[-–—/]|\d ?[-–—/.] ?)$`)
+)
+
+// dated reports whether text[from:to] is a date as the question wants it: not the year
+// that was left of "2025-03-14" by a bad reading, a year alone only when no day was
+// asked for, and a month alone only when a month was.
+func (q *question) dated(text string, from, to int) bool {
+	value, lower := text[from:to], strings.ToLower(q.text)
+	hasDigit := strings.ContainsFunc(value, unicode.IsDigit)
+	if joinedBehind.MatchString(text[to:]) || joinedBefore.MatchString(text[:from]) {
+		return false
+	}
+	if !hasDigit {
+		return strings.Contains(lower, "month")
+	}
+	return !plainNumber.MatchString(value) || !wantsDay.MatchString(lower)
+}
+
+var wantsDay = regexp.MustCompile(`\b(date|day|month)\b`)
 
 // numberAt reads a number that starts at word i, with the sign before it and the unit
 // behind it.

@@ -1,31 +1,45 @@
 package reader
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"unicode"
 )
 
 // nextText decides the next move for a question whose answer is words.
-func nextText(q *question, s *scene, canZoom bool) move {
-	found := ""
+func nextText(ctx context.Context, q *question, s *scene, canZoom bool, again rereader) (move, error) {
+	var doubtful []*textLine
 	if q.kind != kindAll {
-		found = textAnswer(q, s)
-	}
-	if found != "" {
-		return move{say: found}
+		found, line, err := "", (*textLine)(nil), error(nil)
+		if at := crossing(q, s.lines); at != nil && !q.title {
+			line = at.line
+			found, err = answerOf(ctx, q, at, again)
+		} else if text, l := textAnswer(q, s); text != "" {
+			line = l
+			found, err = sureText(ctx, l, text, again)
+		}
+		if err != nil {
+			return move{}, err
+		}
+		if found != "" {
+			return move{say: found}, nil
+		}
+		if line != nil {
+			doubtful = append(doubtful, line)
+		}
 	}
 	if canZoom {
-		if zooms := s.nextZooms(q, nil); len(zooms) > 0 {
-			return move{say: looking(q, s, zooms), zooms: zooms}
+		if zooms := s.nextZooms(q, doubtful); len(zooms) > 0 {
+			return move{say: looking(q, s, zooms), zooms: zooms}, nil
 		}
 	}
 	if q.kind == kindAll {
 		if text := s.everything(q); text != "" {
-			return move{say: text}
+			return move{say: text}, nil
 		}
 	}
-	return move{say: notFound(q, s, nil)}
+	return move{say: notFound(q, s, doubtful)}, nil
 }
 
 // readable returns the lines that may be quoted, top to bottom and left to right.
@@ -61,30 +75,39 @@ func (s *scene) everything(q *question) string {
 	return strings.TrimSpace(b.String())
 }
 
-// textAnswer finds the words that a question asks for: a title; what follows a key and
-// a colon; the neighbour of a key; the one line at a named place.
-func textAnswer(q *question, s *scene) string {
+// textAnswer finds the words that a question asks for, and the line they stand in: a
+// title; what follows a key and a colon; the neighbour of a key; the one line at a named
+// place.
+func textAnswer(q *question, s *scene) (string, *textLine) {
 	lines := s.readable(q)
 	if q.title {
-		return titleOf(s, lines)
+		return quoted(titleOf(s, lines))
 	}
-	best, value := 0.0, ""
+	best, value, in := 0.0, "", (*textLine)(nil)
 	tie := false
 	for _, l := range lines {
 		text := l.text()
 		key, rest, colon := strings.Cut(text, ":")
 		if colon {
+			// "Adoption: all teams" says nothing of the one team that was asked about.
+			if slices.ContainsFunc(q.terms, func(t term) bool {
+				return t.name && !t.in(l.words) && !standsOver(&t, lines, l)
+			}) {
+				continue
+			}
 			if score := keyScore(q, key); score > 0 {
 				rest = strings.TrimSpace(rest)
+				from := l
 				if rest == "" {
-					rest = neighbour(lines, l)
-				}
-				if rest == "" {
-					continue
+					from = neighbour(lines, l)
+					if from == nil || strings.HasSuffix(from.text(), ":") {
+						continue
+					}
+					rest = from.text()
 				}
 				switch {
 				case score > best:
-					best, value, tie = score, rest, false
+					best, value, in, tie = score, rest, from, false
 				case score == best && rest != value:
 					tie = true
 				}
@@ -92,19 +115,32 @@ func textAnswer(q *question, s *scene) string {
 			continue
 		}
 		if score := keyScore(q, text); score > 0 && keyShare(q, text) >= 0.6 {
-			rest := neighbour(lines, l)
-			if rest != "" && score > best {
-				best, value, tie = score, rest, false
+			beside := neighbour(lines, l)
+			if beside == nil || !pair(q, lines, l, beside) {
+				continue
+			}
+			switch rest := beside.text(); {
+			case score > best:
+				best, value, in, tie = score, rest, beside, false
+			case score == best && rest != value:
+				tie = true
 			}
 		}
 	}
 	if best >= 1 && !tie {
-		return value
+		return value, in
 	}
 	if q.place != (place{}) {
-		return atPlace(q, s, lines)
+		return quoted(atPlace(q, s, lines))
 	}
-	return ""
+	return "", nil
+}
+
+func quoted(l *textLine) (string, *textLine) {
+	if l == nil {
+		return "", nil
+	}
+	return l.text(), l
 }
 
 // keyScore counts the words of the question in a key, and is zero when the key names
@@ -148,8 +184,8 @@ func seenWords(text string) []seenWord {
 	return out
 }
 
-// neighbour returns the line next to the right in the same row, close by.
-func neighbour(lines []*textLine, key *textLine) string {
+// neighbour returns the line next to the right in the same row, close by, or nil.
+func neighbour(lines []*textLine, key *textLine) *textLine {
 	var best *textLine
 	for _, l := range lines {
 		if l == key || l.image != key.image || l.box.Min.X < key.box.Max.X-key.box.Dy()/2 {
@@ -163,14 +199,11 @@ func neighbour(lines []*textLine, key *textLine) string {
 			best = l
 		}
 	}
-	if best == nil {
-		return ""
-	}
-	return best.text()
+	return best
 }
 
 // titleOf returns the largest line of words in the upper part of a view.
-func titleOf(s *scene, lines []*textLine) string {
+func titleOf(s *scene, lines []*textLine) *textLine {
 	var best, second *textLine
 	for _, l := range lines {
 		letters := 0
@@ -190,9 +223,9 @@ func titleOf(s *scene, lines []*textLine) string {
 		}
 	}
 	if best == nil || second != nil && best.image != second.image {
-		return ""
+		return nil
 	}
-	return best.text()
+	return best
 }
 
 // height is that of a capital in the view.
@@ -201,7 +234,7 @@ func height(l *textLine) float64 {
 }
 
 // atPlace returns the one line at the place that the question names.
-func atPlace(q *question, s *scene, lines []*textLine) string {
+func atPlace(q *question, s *scene, lines []*textLine) *textLine {
 	var found *textLine
 	for _, l := range lines {
 		size := s.views[l.image].size
@@ -211,12 +244,9 @@ func atPlace(q *question, s *scene, lines []*textLine) string {
 			continue
 		}
 		if found != nil {
-			return ""
+			return nil
 		}
 		found = l
 	}
-	if found == nil {
-		return ""
-	}
-	return found.text()
+	return found
 }

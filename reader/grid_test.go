@@ -98,7 +98,7 @@ func TestWhatStandsBesideALabelIsNotItsValue(t *testing.T) {
 	}
 }
 
-func TestADateIsWhole(t *testing.T) {
+func TestADateOrTimeIsWhole(t *testing.T) {
 	for _, test := range []struct{ question, text, want string }{
 		{"What is the date?", "Date: 2025-03-14 18:42", "2025-03-14"},
 		{"What is the date?", "Date: 2025- 3.14 18:42", ""},
@@ -107,6 +107,9 @@ func TestADateIsWhole(t *testing.T) {
 		{"What is the date?", "Date: 14 March 2025", "14 March 2025"},
 		{"When was it opened?", "Opened 1932", "1932"},
 		{"When was it opened?", "Opened 1932-", ""},
+		{"What time is it?", "Apples 3.20", ""},
+		{"What time is it?", "Apples 18:42", "18:42"},
+		{"What time is it?", "Opens 9.30 am", "9.30 am"},
 		{"What year was it opened?", "Opened 1932.", "1932"},
 	} {
 		q := understand(test.question)

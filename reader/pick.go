@@ -77,7 +77,7 @@ var (
 	number      = regexp.MustCompile(`^([-+−–~≈±]?)([$€£¥]?)([-−]?)(\d[\d,.]*)(%?)([\p{L}°µ²³/]*)$`)
 	unitWord    = regexp.MustCompile(`^[\p{L}°µ%/²³·.-]{1,16}$`)
 	dateForms   = regexp.MustCompile(`(?i)\b(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|(?:\d{1,2}(?:st|nd|rd|th)? )?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?(?: \d{1,2}(?:st|nd|rd|th)?)?(?:,? \d{4})?|(?:1[5-9]|20)\d{2})\b`)
-	clockForm   = regexp.MustCompile(`(?i)\b\d{1,2}[:.]\d{2}(?::\d{2})?(?: ?[ap]\.?m\b\.?)?`)
+	clockForm   = regexp.MustCompile(`(?i)\b(?:[01]?\d|2[0-3])(?::[0-5]\d(?::[0-5]\d)?\b(?: ?[ap]\.?m\b\.?)?|\.[0-5]\d ?[ap]\.?m\b\.?)`) // with a point alone it may be a price
 	codeForm    = regexp.MustCompile(`^(?:[\p{L}\p{N}]+(?:[-_/.:@+#][\p{L}\p{N}]+)+|\p{L}+\d[\p{L}\p{N}]*|\d+\p{L}[\p{L}\p{N}]*|\d{4,})$`)
 )
 

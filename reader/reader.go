@@ -19,7 +19,9 @@
 // high in the image that was sent, and when most of several readings at different sizes
 // agree; of a code, all. Print smaller than that can often be read, but with single
 // digits wrong, and serves only to decide where to zoom. When two values fit a question
-// alike, it names them and does not choose.
+// alike, it names them and does not choose. A question in words that names a row and a
+// column of a table gets the cell where they cross; what merely stands beside a label
+// is answered only in a list of two columns, and never a part of a date.
 //
 // # What it cannot do
 //

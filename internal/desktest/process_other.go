@@ -1,0 +1,7 @@
+//go:build !linux
+
+package desktest
+
+import "syscall"
+
+func endWithParent(*syscall.SysProcAttr) {}

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"fmt"
+
+	"github.com/loupe-tools/loupe/computer/x11"
 	"github.com/loupe-tools/loupe/internal/doctor"
 	"github.com/loupe-tools/loupe/picture"
 )
@@ -12,7 +16,7 @@ type doctorCmd struct {
 // Run prints what there is and what is missing. It fails when something is missing
 // without which no question can be answered.
 func (c *doctorCmd) Run(env *environment) error {
-	system := doctor.System(picture.JPEGAvailable)
+	system := doctor.System(picture.JPEGAvailable, lookAtDisplay)
 	system.Getenv = env.getenv
 	findings := doctor.Check(env.ctx, system)
 	ok := doctor.OK(findings)
@@ -29,4 +33,18 @@ func (c *doctorCmd) Run(env *environment) error {
 		err = errReported
 	}
 	return err
+}
+
+// lookAtDisplay connects to the display that act would use.
+func lookAtDisplay(ctx context.Context) (size string, lacks []string, err error) {
+	display, err := x11.Open(ctx, "", nil)
+	if err != nil {
+		return "", nil, err
+	}
+	defer display.Close()
+	at, err := display.Size(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("%dx%d", at.X, at.Y), display.Missing(), nil
 }

@@ -61,11 +61,15 @@ type Env struct {
 	Root bool
 	// JPEG is set when this program can write JPEG, which takes cgo.
 	JPEG bool
+	// Display connects to the display that DISPLAY names and returns its size, such as
+	// 1280x800, and which of the extensions that may be missing are. The error's text is
+	// for a person.
+	Display func(ctx context.Context) (size string, lacks []string, err error)
 }
 
-// System is the machine that the process runs on. Whether it can write JPEG is for the
-// caller to say.
-func System(jpeg bool) *Env {
+// System is the machine that the process runs on. What needs other packages is for the
+// caller to say: whether it can write JPEG, and what there is of a display.
+func System(jpeg bool, display func(context.Context) (size string, lacks []string, err error)) *Env {
 	return &Env{
 		LookPath: exec.LookPath,
 		Run: func(ctx context.Context, name string, args ...string) ([]byte, error) {
@@ -77,8 +81,9 @@ func System(jpeg bool) *Env {
 			_, err := os.Stat(name)
 			return err == nil
 		},
-		Root: os.Geteuid() == 0,
-		JPEG: jpeg,
+		Root:    os.Geteuid() == 0,
+		JPEG:    jpeg,
+		Display: display,
 	}
 }
 
@@ -92,6 +97,10 @@ const (
 	jpegHeader   = "/usr/include/jpeglib.h"
 	exifSamples  = "/usr/share/gocode/src/github.com/rwcarlsen/goexif"
 	imageSamples = "/usr/share/gocode/src/golang.org/x/image"
+
+	accessibility = "/usr/libexec/at-spi-bus-launcher"
+	layouts       = "/usr/share/X11/xkb/rules/evdev"
+	keysyms       = "/usr/include/X11/keysymdef.h"
 )
 
 // Check looks for everything, in the order in which it matters. When ctx ends, what was
@@ -112,7 +121,7 @@ func Check(ctx context.Context, env *Env) []Finding {
 		jpeg.Detail = "this loupe was built without cgo; zooms go out as PNG, several times as large"
 		jpeg.Fix = "CGO_ENABLED=1 make build"
 	}
-	findings = append(findings, jpeg, cpu(env))
+	findings = append(findings, jpeg, display(ctx, env), cpu(env))
 
 	findings = append(findings, pythonModules(ctx, env))
 	findings = append(findings, parts(env, "DejaVu fonts", "the demo and the tests",
@@ -127,6 +136,26 @@ func Check(ctx context.Context, env *Env) []Finding {
 		parts(env, "sample pictures", "the tests",
 			part{path: exifSamples, packages: []string{"golang-github-rwcarlsen-goexif-dev"}},
 			part{path: imageSamples, packages: []string{"golang-golang-x-image-dev"}}),
+		parts(env, "X server and what drives it", "make demo-computer, make bench-computer and the tests",
+			part{program: "Xvfb", packages: []string{"xvfb"}},
+			part{program: "xterm", packages: []string{"xterm"}},
+			part{program: "xdotool", packages: []string{"xdotool"}},
+			part{program: "scrot", packages: []string{"scrot"}}),
+		widgets(ctx, env),
+		parts(env, "desktop applications", "the tests",
+			part{program: "chromium", packages: []string{"chromium"}},
+			part{program: "firefox-esr", packages: []string{"firefox-esr"}},
+			part{program: "mutter", packages: []string{"mutter"}},
+			part{program: "openbox", packages: []string{"openbox"}},
+			part{program: "dbus-run-session", packages: []string{"dbus-daemon"}},
+			part{path: accessibility, packages: []string{"at-spi2-core"}}),
+		parts(env, "X utilities", "the tests",
+			part{program: "xev", packages: []string{"x11-utils"}},
+			part{program: "setxkbmap", packages: []string{"x11-xkb-utils"}},
+			part{program: "xrandr", packages: []string{"x11-xserver-utils"}},
+			part{program: "xauth", packages: []string{"xauth"}},
+			part{path: layouts, packages: []string{"xkb-data"}},
+			part{path: keysyms, packages: []string{"x11proto-dev"}}),
 	)
 	for i, f := range findings {
 		if len(f.Packages) > 0 {
@@ -226,6 +255,76 @@ func pythonModules(ctx context.Context, env *Env) Finding {
 		if slices.Contains(missing, m.name) {
 			f.Packages = append(f.Packages, m.pkg)
 		}
+	}
+	return f
+}
+
+// typelibs prints those of its arguments, each a namespace and its version, that Python
+// cannot load from the typelibs here. It fails where there is no gi.
+const typelibs = `import gi, sys
+def absent(name, version):
+    try: gi.require_version(name, version)
+    except ValueError: return True
+print(*[a for a in sys.argv[1:] if absent(*a.split("-"))])`
+
+// widgets looks for what Python programs show windows with and look into them.
+func widgets(ctx context.Context, env *Env) Finding {
+	f := Finding{Name: "GTK for Python", Level: Optional, For: "make bench-computer and the tests"}
+	libraries := []struct{ name, pkg string }{{"Gtk-3.0", "gir1.2-gtk-3.0"}, {"Atspi-2.0", "gir1.2-atspi-2.0"}}
+	args := []string{"-c", typelibs}
+	all := []string{"python3-gi"}
+	for _, l := range libraries {
+		args = append(args, l.name)
+		all = append(all, l.pkg)
+	}
+	if !env.Exists(python) {
+		f.Packages = all
+		return f
+	}
+	out, err := run(ctx, env, python, args...)
+	if err != nil {
+		f.Detail = "without gi"
+		f.Packages = all
+		return f
+	}
+	missing := strings.Fields(string(out))
+	if len(missing) == 0 {
+		f.OK, f.Detail = true, python
+		return f
+	}
+	f.Detail = "without " + strings.Join(missing, ", ")
+	for _, l := range libraries {
+		if slices.Contains(missing, l.name) {
+			f.Packages = append(f.Packages, l.pkg)
+		}
+	}
+	return f
+}
+
+// display tells what there is of a display to act on.
+func display(ctx context.Context, env *Env) Finding {
+	f := Finding{Name: "X display", Level: Optional, For: "loupe act"}
+	name := env.Getenv("DISPLAY")
+	if name == "" {
+		f.Detail = "DISPLAY is not set"
+		if _, err := env.LookPath("Xvfb"); err != nil {
+			f.Packages = []string{"xvfb"}
+		} else {
+			f.Fix = "Xvfb :99 -screen 0 1280x800x24 -noreset & export DISPLAY=:99"
+		}
+		return f
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	size, lacks, err := env.Display(ctx)
+	if err != nil {
+		f.Detail = err.Error()
+		return f
+	}
+	f.OK = true
+	f.Detail = fmt.Sprintf("%s, %s; nothing is missing", name, size)
+	if len(lacks) > 0 {
+		f.Detail = fmt.Sprintf("%s, %s; it works, though without %s", name, size, strings.Join(lacks, ", "))
 	}
 	return f
 }

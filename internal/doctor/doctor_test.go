@@ -29,6 +29,9 @@ type machine struct {
 	prints     map[string]string
 	key        string
 	root, jpeg bool
+	display    string
+	lacks      []string
+	refuses    error
 	cpuinfo    string
 }
 
@@ -41,8 +44,8 @@ func (m machine) env() *doctor.Env {
 			return "", errors.New("not found")
 		},
 		Run: func(_ context.Context, name string, args ...string) ([]byte, error) {
-			if name == "/usr/bin/python3" {
-				args = nil
+			if name == "/usr/bin/python3" { // the program's text is not ours to repeat
+				args = args[2:]
 			}
 			out, ok := m.prints[strings.Join(append([]string{name}, args...), " ")]
 			if !ok {
@@ -51,8 +54,11 @@ func (m machine) env() *doctor.Env {
 			return []byte(out), nil
 		},
 		Getenv: func(name string) string {
-			if name == "ANTHROPIC_API_KEY" {
+			switch name {
+			case "ANTHROPIC_API_KEY":
 				return m.key
+			case "DISPLAY":
+				return m.display
 			}
 			return ""
 		},
@@ -65,6 +71,9 @@ func (m machine) env() *doctor.Env {
 		Exists: func(name string) bool { return slices.Contains(m.has, name) },
 		Root:   m.root,
 		JPEG:   m.jpeg,
+		Display: func(context.Context) (string, []string, error) {
+			return "1280x800", m.lacks, m.refuses
+		},
 	}
 }
 
@@ -72,13 +81,17 @@ var everything = []string{
 	"apt-get", "sudo", "tesseract", "gcc", "make", "git", "/usr/bin/python3", "/usr/include/jpeglib.h",
 	"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/gocode/src/github.com/rwcarlsen/goexif",
 	"/usr/share/gocode/src/golang.org/x/image",
+	"Xvfb", "xterm", "xdotool", "scrot", "chromium", "firefox-esr", "mutter", "openbox", "dbus-run-session",
+	"xev", "setxkbmap", "xrandr", "xauth", "/usr/libexec/at-spi-bus-launcher", "/usr/share/X11/xkb/rules/evdev",
+	"/usr/include/X11/keysymdef.h",
 }
 
 func printing(version, languages, absent string) map[string]string {
 	return map[string]string{
-		"tesseract --version":    version,
-		"tesseract --list-langs": languages,
-		"/usr/bin/python3":       absent,
+		"tesseract --version":                   version,
+		"tesseract --list-langs":                languages,
+		"/usr/bin/python3 matplotlib PIL numpy": absent,
+		"/usr/bin/python3 Gtk-3.0 Atspi-2.0":    "\n",
 	}
 }
 
@@ -94,7 +107,10 @@ func TestWrite(t *testing.T) {
 		machine
 		ok bool
 	}{
-		"complete":       {machine{has: everything, prints: printing(version5, languages, "\n"), key: secret, jpeg: true, cpuinfo: flags}, true},
+		"complete": {machine{has: everything, prints: printing(version5, languages, "\n"), key: secret, jpeg: true, cpuinfo: flags, display: ":1"}, true},
+		"no-xtest": {machine{has: everything, prints: printing(version5, languages, "\n"), key: secret, jpeg: true, display: ":1", refuses: errors.New("display :1 has no XTEST")}, true},
+		"some-extensions": {machine{has: everything, prints: map[string]string{"/usr/bin/python3 Gtk-3.0 Atspi-2.0": "Atspi-2.0\n"}, key: secret, jpeg: true,
+			display: ":1", lacks: []string{"MIT-SHM", "DAMAGE"}}, true},
 		"bare-root":      {machine{has: []string{"apt-get"}, root: true}, false},
 		"bare-sudo":      {machine{has: []string{"apt-get", "sudo"}, cpuinfo: "flags : sse2 avx2\n"}, false},
 		"bare-su":        {machine{has: []string{"apt-get"}}, false},
@@ -156,8 +172,9 @@ func TestJSON(t *testing.T) {
 // TestSystem checks the machine that the tests run on, where nothing that tests need is
 // missing once scripts/setup has run.
 func TestSystem(t *testing.T) {
-	for _, f := range doctor.Check(t.Context(), doctor.System(true)) {
-		if !f.OK && f.Name != "ANTHROPIC_API_KEY" {
+	system := doctor.System(true, machine{}.env().Display)
+	for _, f := range doctor.Check(t.Context(), system) {
+		if !f.OK && f.Name != "ANTHROPIC_API_KEY" && f.Name != "X display" {
 			t.Errorf("%s is missing (%s); run: %s", f.Name, f.Detail, f.Fix)
 		}
 	}

@@ -179,3 +179,59 @@ func (f Frame) Crop(region image.Rectangle) (image.Rectangle, error) {
 	}
 	return crop, nil
 }
+
+// ToOriginal maps a point of the view, in view pixels, to the original, in original
+// pixels. A pixel of the view stands for its centre: x becomes the original pixel that
+// x + 0.5 falls into, scaled by the ratio of the widths; y by that of the heights. A point
+// within the view stays within the original, and comes back from ToView unchanged where
+// the view is no larger than the original. A point outside stays outside; nothing is
+// clamped. In a frame without a view every point is (0, 0).
+func (f Frame) ToOriginal(p image.Point) image.Point {
+	return image.Pt(centre(p.X, f.View.X, f.Original.X), centre(p.Y, f.View.Y, f.Original.Y))
+}
+
+// ToView maps a point of the original, in original pixels, to the view, in view pixels,
+// by the rule of ToOriginal.
+func (f Frame) ToView(p image.Point) image.Point {
+	return image.Pt(centre(p.X, f.Original.X, f.View.X), centre(p.Y, f.Original.Y, f.View.Y))
+}
+
+// centre is floor((v + 0.5) * to / from), in whole numbers so that nothing is rounded
+// before the floor.
+func centre(v, from, to int) int {
+	if from <= 0 || to <= 0 {
+		return 0
+	}
+	n, d := (2*v+1)*to, 2*from
+	if n < 0 {
+		return -((d - 1 - n) / d)
+	}
+	return n / d
+}
+
+// ToOriginalRegion maps a region of the view, in view pixels, to the original, in original
+// pixels: each edge by the ratio of its own axis, rounded half to even. It differs from
+// Crop, which fits a zoom of a picture, in having a factor for each axis, as points have,
+// and in clamping nothing. A region that is not empty stays so where the view is no larger
+// than the original.
+func (f Frame) ToOriginalRegion(r image.Rectangle) image.Rectangle {
+	return image.Rectangle{
+		Min: image.Pt(edge(r.Min.X, f.View.X, f.Original.X), edge(r.Min.Y, f.View.Y, f.Original.Y)),
+		Max: image.Pt(edge(r.Max.X, f.View.X, f.Original.X), edge(r.Max.Y, f.View.Y, f.Original.Y)),
+	}
+}
+
+// edge is v * to / from, rounded half to even, in whole numbers.
+func edge(v, from, to int) int {
+	if from <= 0 || to <= 0 {
+		return 0
+	}
+	q, rest := v*to/from, v*to%from
+	if rest < 0 {
+		q, rest = q-1, rest+from
+	}
+	if 2*rest > from || 2*rest == from && q%2 != 0 {
+		q++
+	}
+	return q
+}

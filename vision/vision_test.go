@@ -240,3 +240,64 @@ func TestLimitsFor(t *testing.T) {
 		}
 	}
 }
+
+func TestFramePoints(t *testing.T) {
+	for _, test := range []struct{ original, view, point, want image.Point }{
+		{image.Pt(2560, 1600), image.Pt(1280, 800), image.Pt(0, 0), image.Pt(1, 1)},
+		{image.Pt(2560, 1600), image.Pt(1280, 800), image.Pt(1279, 799), image.Pt(2559, 1599)},
+		{image.Pt(1280, 800), image.Pt(1280, 800), image.Pt(17, 799), image.Pt(17, 799)},
+		{image.Pt(2560, 1600), image.Pt(1373, 858), image.Pt(1372, 857), image.Pt(2559, 1599)},
+		{image.Pt(2560, 1600), image.Pt(1373, 858), image.Pt(686, 429), image.Pt(1280, 800)},
+		{image.Pt(3000, 1000), image.Pt(1000, 333), image.Pt(-1, -1), image.Pt(-2, -2)}, // outside stays outside
+	} {
+		if got := (vision.Frame{Original: test.original, View: test.view}).ToOriginal(test.point); got != test.want {
+			t.Errorf("%v of a view of %v is %v of %v, want %v", test.point, test.view, got, test.original, test.want)
+		}
+	}
+	if got := (vision.Frame{}).ToOriginal(image.Pt(3, 4)); got != (image.Point{}) {
+		t.Errorf("a frame of nothing maps to %v", got)
+	}
+}
+
+func TestFrameRegion(t *testing.T) {
+	f := vision.Frame{Original: image.Pt(3, 5), View: image.Pt(2, 2)}
+	for _, test := range []struct{ region, want image.Rectangle }{
+		{image.Rect(0, 0, 2, 2), image.Rect(0, 0, 3, 5)},
+		{image.Rect(0, 0, 1, 1), image.Rect(0, 0, 2, 2)}, // 1.5 and 2.5 both go to the even 2
+		{image.Rect(1, 1, 2, 2), image.Rect(2, 2, 3, 5)},
+		{image.Rect(-1, -1, 0, 0), image.Rect(-2, -2, 0, 0)},
+	} {
+		if got := f.ToOriginalRegion(test.region); got != test.want {
+			t.Errorf("%v becomes %v, want %v", test.region, got, test.want)
+		}
+	}
+}
+
+// A point goes to the original and back without drift, and names the pixel at the centre
+// of what it shows.
+func TestFrameRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		original := image.Pt(anySize().Draw(t, "width"), anySize().Draw(t, "height"))
+		view := image.Pt(rapid.IntRange(1, original.X).Draw(t, "view width"), rapid.IntRange(1, original.Y).Draw(t, "view height"))
+		f := vision.Frame{Original: original, View: view}
+		p := image.Pt(rapid.IntRange(0, view.X-1).Draw(t, "x"), rapid.IntRange(0, view.Y-1).Draw(t, "y"))
+		at := f.ToOriginal(p)
+		if !at.In(image.Rectangle{Max: original}) {
+			t.Fatalf("%v of the view is %v, outside the original", p, at)
+		}
+		if back := f.ToView(at); back != p {
+			t.Fatalf("%v goes to %v and comes back as %v", p, at, back)
+		}
+		q := image.Pt(rapid.IntRange(0, original.X-1).Draw(t, "original x"), rapid.IntRange(0, original.Y-1).Draw(t, "original y"))
+		if back := f.ToView(q); !back.In(image.Rectangle{Max: view}) {
+			t.Fatalf("%v of the original is %v, outside the view", q, back)
+		}
+		shown := f.ToOriginalRegion(image.Rectangle{Min: p, Max: p.Add(image.Pt(1, 1))})
+		if shown.Empty() || !shown.In(image.Rectangle{Max: original}) {
+			t.Fatalf("the view's pixel %v shows %v of the original", p, shown)
+		}
+		if whole := f.ToOriginalRegion(image.Rectangle{Max: view}); whole != (image.Rectangle{Max: original}) {
+			t.Fatalf("the whole view shows %v of the original", whole)
+		}
+	})
+}

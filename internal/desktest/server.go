@@ -3,6 +3,7 @@ package desktest
 import (
 	"bufio"
 	"fmt"
+	"image"
 	"os"
 	"os/exec"
 	"strconv"
@@ -26,6 +27,7 @@ type Options struct {
 type Server struct {
 	process *process
 	name    string
+	probe   *client // asks, and draws for windows
 }
 
 // Xvfb starts a display, with a number that the server chooses, and returns when it takes
@@ -58,6 +60,10 @@ func Xvfb(t testing.TB, o Options) *Server {
 		t.Fatalf("Xvfb did not start (it said %q, %v): %s", line, err, s.process.output)
 	}
 	s.name = ":" + strconv.Itoa(number)
+	if s.probe, err = dial(s.name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.probe.conn.Close() })
 	return s
 }
 
@@ -84,4 +90,19 @@ func (s *Server) Resume() { s.process.signal(syscall.SIGCONT) }
 func (s *Server) Layout(t testing.TB, layout string) {
 	t.Helper()
 	run(t, nil, "setxkbmap", "-display", s.name, "-layout", layout)
+}
+
+// Resize changes the size of the display, as a user does with xrandr. It can be no larger
+// than the display was at first.
+func (s *Server) Resize(t testing.TB, size image.Point) {
+	t.Helper()
+	const output = "screen" // the server's name for its only one
+	w, h := strconv.Itoa(size.X), strconv.Itoa(size.Y)
+	mode := w + "x" + h
+	if modes := run(t, nil, "xrandr", "-display", s.name); !strings.Contains(modes, " "+mode+" ") {
+		run(t, nil, "xrandr", "-display", s.name, "--newmode", mode, "0", w, "0", "0", w, h, "0", "0", h)
+		run(t, nil, "xrandr", "-display", s.name, "--addmode", output, mode)
+	}
+	run(t, nil, "xrandr", "-display", s.name, "--output", output, "--mode", mode)
+	Eventually(t, "the display is "+mode, func() bool { return s.Size(t) == size })
 }

@@ -1,6 +1,7 @@
 package desktest
 
 import (
+	"image"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,5 +27,12 @@ func TestXvfb(t *testing.T) {
 	})
 	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 		t.Errorf("the server still runs after its test: %v", err)
+	}
+}
+
+func TestResize(t *testing.T) {
+	s := Xvfb(t, Options{Width: 1280, Height: 800})
+	for _, size := range []image.Point{{800, 600}, {1001, 777}, {1280, 800}, {800, 600}} {
+		s.Resize(t, size)
 	}
 }

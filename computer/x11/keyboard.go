@@ -14,7 +14,9 @@ import (
 // symbols that no key makes.
 type keyboard struct {
 	*link
-	xkb *xkb
+	xkb    *xkb
+	owner  owner
+	pinger *pinger
 }
 
 func newKeyboard(ctx context.Context, l *link) (*keyboard, error) {
@@ -22,7 +24,15 @@ func newKeyboard(ctx context.Context, l *link) (*keyboard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &keyboard{link: l, xkb: x}, nil
+	o, err := newOwner(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPinger(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	return &keyboard{link: l, xkb: x, owner: o, pinger: p}, nil
 }
 
 func (k *keyboard) close(ctx context.Context) {}

@@ -47,6 +47,7 @@ const (
 	Entry  = "entry"  // one line of text; has the focus first
 	Button = "button" // logs what the pointer does to it
 	Scale  = "scale"  // a horizontal slider from 0 to 100
+	Canvas = "canvas" // logs what the pointer does over it
 	Text   = "text"   // lines of text; Tab is a character there
 	List   = "list"   // longer and wider than its place
 	Window = "window"
@@ -85,7 +86,18 @@ type GTKClick struct {
 type GTKKey struct {
 	Press     bool
 	Name      string   // GDK's, such as "Return", "a" or "Cyrillic_a"
+	Symbol    uint32   // the keysym
 	Modifiers []string // as they were before
+}
+
+// GTKEvent is something that the pointer did over the canvas, or a key.
+type GTKEvent struct {
+	Kind      string   // single, double, triple, release, motion, scroll or key; a double click is also two singles
+	Button    int      // 4 to 7 of scroll: up, down, left, right
+	Press     bool     // of key
+	Symbol    uint32   // of key: the keysym
+	Modifiers []string // shift, lock, ctrl, alt, super; as they were before
+	X, Y      int      // in display pixels
 }
 
 // GTK starts a GTK program, and returns when it is on the screen and has the focus.
@@ -173,6 +185,15 @@ func (g *GTK) State(t testing.TB) GTKState {
 	var state GTKState
 	g.ask(t, map[string]any{"do": "state"}, &state)
 	return state
+}
+
+// Log returns, in order, the pointer's events over the canvas and all keys, since the last
+// Clear. Of motions GTK may leave out all but the last of a moment.
+func (g *GTK) Log(t testing.TB) []GTKEvent {
+	t.Helper()
+	var events []GTKEvent
+	g.ask(t, map[string]any{"do": "log"}, &events)
+	return events
 }
 
 // Rect returns a widget's rectangle on the display.

@@ -33,6 +33,13 @@ DIRECTIONS = {
     Gdk.ScrollDirection.LEFT: "left",
     Gdk.ScrollDirection.RIGHT: "right",
 }
+# Without smooth scrolling a wheel click is a button of the pointer.
+WHEEL = {
+    Gdk.ScrollDirection.UP: 4,
+    Gdk.ScrollDirection.DOWN: 5,
+    Gdk.ScrollDirection.LEFT: 6,
+    Gdk.ScrollDirection.RIGHT: 7,
+}
 
 
 def modifiers(state):
@@ -72,11 +79,23 @@ class Witness:
         self.list.add(rows)
         self.list.connect("scroll-event", self.on_scroll)
 
+        self.canvas = Gtk.DrawingArea()
+        self.canvas.set_size_request(-1, 100)
+        self.canvas.add_events(
+            Gdk.EventMask.BUTTON_PRESS_MASK
+            | Gdk.EventMask.BUTTON_RELEASE_MASK
+            | Gdk.EventMask.POINTER_MOTION_MASK
+            | Gdk.EventMask.SCROLL_MASK
+        )
+        for signal in ["button-press-event", "button-release-event", "motion-notify-event", "scroll-event"]:
+            self.canvas.connect(signal, self.on_canvas)
+
         box = Gtk.Box(orientation=Gtk.Orientation.VERTICAL, spacing=8, margin=8)
         for widget, expand in [
             (self.entry, False),
             (self.button, False),
             (self.scale, False),
+            (self.canvas, True),
             (text, True),
             (self.list, True),
         ]:
@@ -86,6 +105,7 @@ class Witness:
             "entry": self.entry,
             "button": self.button,
             "scale": self.scale,
+            "canvas": self.canvas,
             "text": self.text,
             "list": self.list,
             "window": self.window,
@@ -99,6 +119,7 @@ class Witness:
         self.clicks = []
         self.clicked = 0
         self.keys = []
+        self.log = []
         self.scrolls = dict.fromkeys(DIRECTIONS.values(), 0)
 
     def activate(self):
@@ -108,9 +129,14 @@ class Witness:
     def on_key(self, _, event, press):
         if self.slow and press:
             time.sleep(self.slow / 1000)
-        self.keys.append(
-            {"press": press, "name": Gdk.keyval_name(event.keyval) or "", "modifiers": modifiers(event.state)}
-        )
+        key = {
+            "press": press,
+            "name": Gdk.keyval_name(event.keyval) or "",
+            "symbol": event.keyval,
+            "modifiers": modifiers(event.state),
+        }
+        self.keys.append(key)
+        self.log.append({"kind": "key", **key})
 
     def on_button(self, widget, event):
         # As the click falls on the widget, not on a window of its own inside of it.
@@ -124,6 +150,20 @@ class Witness:
                 "y": y + int(event.y),
             }
         )
+
+    def on_canvas(self, widget, event):
+        _, x, y = event.window.get_origin()
+        entry = {
+            "kind": PRESSES.get(event.type, "motion"),
+            "modifiers": modifiers(event.state),
+            "x": x + int(event.x),
+            "y": y + int(event.y),
+        }
+        if event.type == Gdk.EventType.SCROLL:
+            entry.update(kind="scroll", button=WHEEL[event.direction])
+        elif event.type != Gdk.EventType.MOTION_NOTIFY:
+            entry["button"] = event.button
+        self.log.append(entry)
 
     def on_clicked(self, _):
         self.clicked += 1
@@ -166,6 +206,9 @@ class Witness:
             "list": [self.list.get_hadjustment().get_value(), self.list.get_vadjustment().get_value()],
             "keys": self.keys,
         }
+
+    def run_log(self, _):
+        return self.log
 
     def run_geometry(self, _):
         return {name: self.rectangle(widget) for name, widget in self.widgets.items()}
@@ -213,7 +256,8 @@ def main():
         display.sync()
         while Gtk.events_pending():
             Gtk.main_iteration_do(False)
-        say(getattr(witness, "run_" + command["do"])(command) or {})
+        answer = getattr(witness, "run_" + command["do"])(command)
+        say({} if answer is None else answer)
         return True
 
     def on_screen(*_):

@@ -38,6 +38,17 @@ func TestGTK(t *testing.T) {
 	do("key", "a", "Tab", "b", "Return", "c")
 	Eventually(t, "the text view has the text", func() bool { return g.State(t).Text == "a\tb\nc" })
 	g.Clear(t)
+	do(append(append([]string{"mousemove"}, at(Canvas)...), "click", "--repeat", "2", "1", "click", "6", "key", "F5")...)
+	Eventually(t, "the log is complete", func() bool {
+		kinds := ""
+		for _, e := range g.Log(t) {
+			if e.Kind != "motion" {
+				kinds += fmt.Sprint(e.Kind, e.Button, " ")
+			}
+		}
+		return kinds == "single1 release1 single1 double1 release1 scroll6 key0 key0 "
+	})
+	g.Clear(t)
 	if state := g.State(t); state.Entry+state.Text != "" || len(state.Keys)+len(state.Clicks) != 0 {
 		t.Errorf("after Clear: %+v", state)
 	}

@@ -13,7 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -127,13 +127,18 @@ func (s *Server) Chromium(t testing.TB, o BrowserOptions) *Browser {
 	t.Helper()
 	server := servePage(t)
 	home := t.TempDir()
+	profile := filepath.Join(home, "profile")
+	// With a frame of its own, whose shadow counts as the window, the browser does not say
+	// where its page is.
+	const preferences = `{"browser": {"custom_chrome_frame": false}}`
+	writeFile(t, filepath.Join(profile, "Default", "Preferences"), preferences)
 	output := &tail{}
 	var command *exec.Cmd
 	flag := chromedp.Flag
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(program(t, "chromium")),
 		chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.NoSandbox,
-		chromedp.UserDataDir(filepath.Join(home, "chromium")),
+		chromedp.UserDataDir(profile),
 		chromedp.CombinedOutput(output), chromedp.NoInheritEnv, chromedp.Env(browserEnv(s.name, home)...),
 		chromedp.ModifyCmdFunc(func(c *exec.Cmd) {
 			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -150,8 +155,8 @@ func (s *Server) Chromium(t testing.TB, o BrowserOptions) *Browser {
 	}
 	if !o.Window {
 		// Without a window manager only the size makes the window fill the display.
-		size := strings.Fields(run(t, []string{"DISPLAY=" + s.name}, "xdotool", "getdisplaygeometry"))
-		options = append(options, flag("kiosk", true), flag("window-size", strings.Join(size, ",")))
+		size := s.Size(t)
+		options = append(options, flag("kiosk", true), flag("window-size", fmt.Sprintf("%d,%d", size.X, size.Y)))
 	}
 	ctx, cancelAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(ctx)
@@ -237,15 +242,11 @@ func (s *Server) Firefox(t testing.TB, o BrowserOptions) *Browser {
 	server := servePage(t)
 	home := t.TempDir()
 	profile := filepath.Join(home, "profile")
-	if err := os.MkdirAll(profile, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(firefoxPreferences), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(profile, "user.js"), firefoxPreferences)
 	arguments := []string{"--no-remote", "--profile", profile}
 	if !o.Window {
-		arguments = append(arguments, "--kiosk")
+		size := s.Size(t)
+		arguments = append(arguments, "--kiosk", "--width", strconv.Itoa(size.X), "--height", strconv.Itoa(size.Y))
 	}
 	command := exec.Command(program(t, "firefox"), append(arguments, server.URL+"/#ask")...)
 	command.Env = browserEnv(s.name, home)
@@ -428,5 +429,16 @@ func browserEnv(display, home string) []string {
 		"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8",
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "NO_AT_BRIDGE=1",
 		"MOZ_CRASHREPORTER_DISABLE=1", "GTK_IM_MODULE=gtk-im-context-simple",
+	}
+}
+
+// writeFile writes a file and makes the folders that it is in.
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,296 @@
+package computer
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"math"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// The pauses of a hand. Applications tell clicks, drags and turns of the wheel apart by
+// the time between events, so a few members cannot be as fast as the display.
+const (
+	// A double click without any time between its events is dropped by some applications;
+	// one slower than 200 ms is two clicks to others.
+	pressTime = 12 * time.Millisecond // a button is down in a double or triple click
+	clickTime = 60 * time.Millisecond // from one press to the next
+
+	// A drag begins once the pointer has left a few pixels around the press, and drop
+	// targets must see the pointer arrive: a drag in one jump does nothing.
+	dragSteps = 16
+	dragPause = 8 * time.Millisecond  // between steps
+	dragDwell = 40 * time.Millisecond // before the first move and before the release
+
+	// Turns of the wheel that arrive together may be taken for one.
+	wheelPause = 5 * time.Millisecond
+)
+
+// act runs a command that does something, and returns a short text.
+func (t *Toolset) act(ctx context.Context, c *command) (string, error) {
+	in := c.input
+	if button, count := clickOf(c.member); count > 0 {
+		return t.click(ctx, c, button, count)
+	}
+	switch c.member {
+	case "left_click_drag":
+		return t.drag(ctx, c)
+	case "left_mouse_down":
+		return t.press(ctx)
+	case "left_mouse_up":
+		t.down = false
+		return "The left button is up.", t.desktop.Send(ctx, Event{Kind: ButtonUp, Button: LeftButton})
+	case "mouse_move":
+		return t.move(ctx, c)
+	case "cursor_position":
+		p, err := t.desktop.Pointer(ctx)
+		p = c.frame.ToView(p)
+		return fmt.Sprintf("X=%d, Y=%d", p.X, p.Y), err
+	case "scroll":
+		return t.scroll(ctx, c)
+	case "type":
+		return t.typeText(ctx, *in.Text)
+	case "key":
+		times := 1
+		if in.Repeat != nil {
+			times = *in.Repeat
+		}
+		return t.key(ctx, c, times)
+	case "hold_key":
+		return t.holdKey(ctx, c)
+	}
+	// What is left is wait.
+	return fmt.Sprintf("Waited for %v.", in.time()), pause(ctx, in.time())
+}
+
+// hold returns the events that press the modifiers of a command, and those that release
+// them, the last one first.
+func hold(keys []Key) (down, up []Event) {
+	for _, key := range keys {
+		down = append(down, Event{Kind: KeyDown, Key: key})
+		up = append(up, Event{Kind: KeyUp, Key: key})
+	}
+	slices.Reverse(up)
+	return down, up
+}
+
+// errHeld refuses what a held left button would turn into something else.
+var errHeld = inputErrorf("The left button is held down by left_mouse_down; release it with left_mouse_up first.")
+
+func (t *Toolset) click(ctx context.Context, c *command, button Button, count int) (string, error) {
+	if t.down && button == LeftButton {
+		return "", errHeld
+	}
+	press, release := Event{Kind: ButtonDown, Button: button}, Event{Kind: ButtonUp, Button: button}
+	events, up := hold(c.modifiers)
+	if c.at != nil {
+		events = append([]Event{{Kind: Move, Point: *c.at}}, events...)
+	}
+	if count == 1 {
+		events = append(events, press, release)
+		return done(c, "Clicked"), t.desktop.Send(ctx, append(events, up...)...)
+	}
+	for i := range count {
+		if i > 0 {
+			if err := pause(ctx, clickTime-pressTime); err != nil {
+				return "", err
+			}
+		}
+		if err := t.desktop.Send(ctx, append(events, press)...); err != nil {
+			return "", err
+		}
+		if err := pause(ctx, pressTime); err != nil {
+			return "", err
+		}
+		events = nil
+		if err := t.desktop.Send(ctx, release); err != nil {
+			return "", err
+		}
+	}
+	return done(c, "Clicked"), t.send(ctx, up)
+}
+
+// send is Send for what may be nothing.
+func (t *Toolset) send(ctx context.Context, events []Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	return t.desktop.Send(ctx, events...)
+}
+
+// done says where something was done, in view pixels.
+func done(c *command, what string) string {
+	if p := c.input.Coordinate; p != nil {
+		return fmt.Sprintf("%s at (%d, %d).", what, p[0], p[1])
+	}
+	return what + " at the pointer."
+}
+
+func (t *Toolset) press(ctx context.Context) (string, error) {
+	if t.down {
+		return "The left button is down already.", nil
+	}
+	err := t.desktop.Send(ctx, Event{Kind: ButtonDown, Button: LeftButton})
+	t.down = err == nil
+	return "The left button is down.", err
+}
+
+func (t *Toolset) move(ctx context.Context, c *command) (string, error) {
+	if !t.down {
+		return done(c, "The pointer is"), t.desktop.Send(ctx, Event{Kind: Move, Point: *c.at})
+	}
+	// A held button makes this a drag, which has to come in steps.
+	from, err := t.desktop.Pointer(ctx)
+	if err != nil {
+		return "", err
+	}
+	return done(c, "The pointer is"), t.follow(ctx, from, *c.at)
+}
+
+func (t *Toolset) drag(ctx context.Context, c *command) (string, error) {
+	if t.down {
+		return "", errHeld
+	}
+	events := []Event{{Kind: Move, Point: *c.from}}
+	down, up := hold(c.modifiers)
+	events = append(append(events, down...), Event{Kind: ButtonDown, Button: LeftButton})
+	if err := t.desktop.Send(ctx, events...); err != nil {
+		return "", err
+	}
+	if err := pause(ctx, dragDwell); err != nil {
+		return "", err
+	}
+	if err := t.follow(ctx, *c.from, *c.at); err != nil {
+		return "", err
+	}
+	if err := pause(ctx, dragDwell); err != nil {
+		return "", err
+	}
+	in := c.input
+	text := fmt.Sprintf("Dragged from (%d, %d) to (%d, %d).", in.StartCoordinate[0], in.StartCoordinate[1], in.Coordinate[0], in.Coordinate[1])
+	return text, t.desktop.Send(ctx, append([]Event{{Kind: ButtonUp, Button: LeftButton}}, up...)...)
+}
+
+// follow moves the pointer from one place to another as a hand does.
+func (t *Toolset) follow(ctx context.Context, from, to image.Point) error {
+	for i, p := range path(from, to) {
+		if i > 0 {
+			if err := pause(ctx, dragPause); err != nil {
+				return err
+			}
+		}
+		if err := t.desktop.Send(ctx, Event{Kind: Move, Point: p}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// path is the way of a drag in display pixels: a few short steps past the distance at which
+// applications take a press for a drag, then even ones, the last exactly at the end. Two
+// steps never fall on the same pixel.
+func path(from, to image.Point) []image.Point {
+	way := to.Sub(from)
+	length := math.Hypot(float64(way.X), float64(way.Y))
+	var shares []float64
+	near := 0.0
+	for _, distance := range []float64{2, 5, 9, 14} {
+		if distance < length/2 {
+			near = distance / length
+			shares = append(shares, near)
+		}
+	}
+	for i := 1; i <= dragSteps; i++ {
+		shares = append(shares, near+(1-near)*float64(i)/dragSteps)
+	}
+	var points []image.Point
+	for _, share := range shares {
+		p := from.Add(image.Pt(int(math.Round(float64(way.X)*share)), int(math.Round(float64(way.Y)*share))))
+		if n := len(points); n == 0 || points[n-1] != p {
+			points = append(points, p)
+		}
+	}
+	return points
+}
+
+func (t *Toolset) scroll(ctx context.Context, c *command) (string, error) {
+	button, amount := wheelOf(*c.input.ScrollDirection), *c.input.ScrollAmount
+	events, up := hold(c.modifiers)
+	if c.at != nil {
+		events = append([]Event{{Kind: Move, Point: *c.at}}, events...)
+	}
+	for i := range amount {
+		if i > 0 {
+			if err := pause(ctx, wheelPause); err != nil {
+				return "", err
+			}
+		}
+		events = append(events, Event{Kind: ButtonDown, Button: button}, Event{Kind: ButtonUp, Button: button})
+		if err := t.desktop.Send(ctx, events...); err != nil {
+			return "", err
+		}
+		events = nil
+	}
+	return done(c, fmt.Sprintf("Scrolled %s by %d", *c.input.ScrollDirection, amount)), t.send(ctx, append(events, up...))
+}
+
+// key presses and releases a chord. Each time all of it is one sequence, so that nothing
+// comes between and no key is held long enough to repeat.
+func (t *Toolset) key(ctx context.Context, c *command, times int) (string, error) {
+	down, up := hold(c.keys)
+	chord := append(down, up...)
+	for i := range times {
+		if err := t.desktop.Send(ctx, chord...); err != nil {
+			return "", fmt.Errorf("press %d of %d: %w", i+1, times, err)
+		}
+	}
+	text := "Pressed " + shorten(*c.input.Text)
+	if times > 1 {
+		text += fmt.Sprintf(" %d times", times)
+	}
+	return text + ".", nil
+}
+
+func (t *Toolset) holdKey(ctx context.Context, c *command) (string, error) {
+	down, up := hold(c.keys)
+	if err := t.desktop.Send(ctx, down...); err != nil {
+		return "", err
+	}
+	if err := pause(ctx, c.input.time()); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Held %s for %v.", shorten(*c.input.Text), c.input.time()), t.desktop.Send(ctx, up...)
+}
+
+func (t *Toolset) typeText(ctx context.Context, text string) (string, error) {
+	of := utf8.RuneCountInString(text)
+	if of == 0 {
+		return "There was nothing to type.", nil
+	}
+	typed, err := t.desktop.Type(ctx, text)
+	if err != nil {
+		return "", &typedError{err, typed, of}
+	}
+	return fmt.Sprintf("Typed %d %s.", of, plural(of, "character")), nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return what
+	}
+	return what + "s"
+}
+
+// typedError is an error that came after a part of a text was typed.
+type typedError struct {
+	err       error
+	typed, of int
+}
+
+func (e *typedError) Error() string {
+	return fmt.Sprintf("typing stopped after %d of %d characters: %v", e.typed, e.of, e.err)
+}
+
+func (e *typedError) Unwrap() error { return e.err }

@@ -143,3 +143,30 @@ func wantPixels(t testing.TB, m *image.RGBA, want func(x, y int) color.RGBA) {
 		t.Errorf("%d pixels are wrong", wrong)
 	}
 }
+
+// window puts a window on the display, and returns when it can be drawn in.
+func (p *painter) window(r image.Rectangle) xproto.Window {
+	p.t.Helper()
+	id, err := xproto.NewWindowId(p.x)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	xproto.CreateWindow(p.x, 0, id, p.root, int16(r.Min.X), int16(r.Min.Y), uint16(r.Dx()), uint16(r.Dy()), 0,
+		xproto.WindowClassInputOutput, 0, xproto.CwBackPixel, []uint32{0x808080})
+	if err := xproto.MapWindowChecked(p.x, id).Check(); err != nil {
+		p.t.Fatal(err)
+	}
+	return id
+}
+
+// fillWindow fills a rectangle of a window with a pixel value.
+func (p *painter) fillWindow(w xproto.Window, r image.Rectangle, pixel uint32) {
+	p.t.Helper()
+	xproto.ChangeGC(p.x, p.gc, xproto.GcForeground, []uint32{pixel})
+	err := xproto.PolyFillRectangleChecked(p.x, xproto.Drawable(w), p.gc, []xproto.Rectangle{{
+		X: int16(r.Min.X), Y: int16(r.Min.Y), Width: uint16(r.Dx()), Height: uint16(r.Dy()),
+	}}).Check()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}

@@ -1,0 +1,245 @@
+package x11
+
+import (
+	"context"
+	"image"
+	"image/color"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/loupe-tools/loupe/internal/desktest"
+)
+
+// TestHistory plays redraws, and looks at which of them count.
+func TestHistory(t *testing.T) {
+	start := time.Unix(1000, 0)
+	size := image.Pt(640, 480)
+	spinner := image.Rect(100, 100, 124, 124)
+	type redraw struct {
+		after time.Duration // start
+		area  image.Rectangle
+	}
+	every := func(pause time.Duration, from, to time.Duration, area func(i int) image.Rectangle) (out []redraw) {
+		for i := 0; from+time.Duration(i)*pause <= to; i++ {
+			out = append(out, redraw{from + time.Duration(i)*pause, area(i)})
+		}
+		return out
+	}
+	same := func(r image.Rectangle) func(int) image.Rectangle { return func(int) image.Rectangle { return r } }
+	const ms = time.Millisecond
+	tests := []struct {
+		name    string
+		redraws []redraw
+		learn   time.Duration // when input was sent
+		counted time.Duration // the last redraw that counts
+	}{
+		{"one redraw", every(ms, 0, 0, same(spinner)), 0, 0},
+		{"a spinner at 60 Hz", every(16*ms, 0, 5*time.Second, same(spinner)), 0, 496 * ms},
+		{"a video at 25 Hz", every(40*ms, 0, 5*time.Second, same(image.Rect(0, 0, 640, 480))), 0, 480 * ms},
+		{"a spinner drawn in parts", every(2*ms, 0, 5*time.Second, func(i int) image.Rectangle {
+			return image.Rect(100+i%8, 100, 108+i%8, 124)
+		}), 0, 510 * ms},
+		{"a menu that fades in", every(16*ms, 0, 400*ms, same(spinner)), 0, 400 * ms},
+		{"a spinner from before the input", every(16*ms, 0, 5*time.Second, same(spinner)), 3 * time.Second, 496 * ms},
+		{"the answer to input that came in the middle of it", every(16*ms, 0, 480*ms, same(spinner)), 240 * ms, 480 * ms},
+		{"a page being built", every(50*ms, 0, 2*time.Second, func(i int) image.Rectangle {
+			return image.Rect(0, 16*(i%30), 640, 16*(i%30)+16)
+		}), 0, 2 * time.Second},
+		{
+			"a spinner that stops, and later something else there",
+			append(every(16*ms, 0, time.Second, same(spinner)), redraw{4 * time.Second, spinner}), 0, 4 * time.Second,
+		},
+		{
+			"something beside a spinner", append(every(16*ms, 0, time.Second, same(spinner)),
+				redraw{1001 * ms, spinner}, redraw{1002 * ms, image.Rect(100, 100, 140, 124)}, redraw{1016 * ms, spinner}),
+			0, 1002 * ms,
+		},
+		{"off the display", []redraw{{0, spinner}, {ms, image.Rect(-50, -50, -10, -10)}, {2 * ms, image.Rect(640, 0, 700, 10)}}, 0, 0},
+		{"a clock, after some time", every(time.Second, 0, 20*time.Second, same(spinner)), 0, 6 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var h history
+			for _, r := range tt.redraws {
+				if r.after >= tt.learn && h.learnFrom.IsZero() {
+					h.learnFrom = start.Add(tt.learn)
+				}
+				h.add(r.area, size, start.Add(r.after))
+			}
+			if got := h.counted.Sub(start); got != tt.counted {
+				t.Errorf("the last redraw that counts is after %v, want %v", got, tt.counted)
+			}
+		})
+	}
+}
+
+// TestHistorySizes bounds the memory, and survives displays that change their size.
+func TestHistorySizes(t *testing.T) {
+	var h history
+	for i, size := range []image.Point{{1, 1}, {1920, 1080}, {32767, 32767}, {0, 0}, {640, 480}} {
+		now := time.Unix(int64(i), 0)
+		h.add(image.Rectangle{Max: size}, size, now)
+		h.add(image.Rect(-32768, -32768, 65535, 65535), size, now)
+		if len(h.squares) > maxSquares {
+			t.Errorf("%v takes %d squares", size, len(h.squares))
+		}
+		if drawn := h.counted.Equal(now); drawn != (size != image.Point{}) {
+			t.Errorf("%v: a redraw counts: %v", size, drawn)
+		}
+	}
+}
+
+// draw draws with the given pace in the background until it returns false or the test ends.
+// The channel is closed when it has drawn the last.
+func draw(t *testing.T, pace time.Duration, step func(i int) bool) <-chan struct{} {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	ticker := time.NewTicker(pace)
+	go func() {
+		defer close(done)
+		defer ticker.Stop()
+		for i := 0; step(i); i++ {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return done
+}
+
+// patient has a bound that no test lives to see: a Settle that is held up by what must not
+// hold it up does not return.
+func patient(quiet time.Duration) *Options { return &Options{Quiet: quiet, Bound: time.Hour} }
+
+// TestSettleWaits lets an application react to input in many steps, and expects to see the
+// last.
+func TestSettleWaits(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+	p := newPainter(t, s)
+	// The pause is long, for the sake of a busy machine.
+	d := openDisplay(t, s, patient(time.Second))
+	d.capturer.cursor = false
+	d.settler.sent()
+	draw(t, 20*time.Millisecond, func(i int) bool {
+		p.fill(image.Rect(0, 8*i, 640, 8*i+8), 0xffffff)
+		return i < 59
+	})
+	if err := d.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantPixels(t, capture(t, d, image.Rect(0, 0, 640, 480)), func(int, int) color.RGBA {
+		return color.RGBA{255, 255, 255, 255}
+	})
+}
+
+// TestSettleSeesWindows expects redraws of windows to be seen, not just of the root.
+func TestSettleSeesWindows(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+	p := newPainter(t, s)
+	d := openDisplay(t, s, nil)
+	window := p.window(image.Rect(100, 100, 200, 200))
+	// The window itself has been seen once a later redraw has.
+	p.fill(image.Rect(0, 0, 10, 10), 0)
+	desktest.Eventually(t, "a redraw is seen", func() bool {
+		d.settler.mu.Lock()
+		defer d.settler.mu.Unlock()
+		return d.settler.seen.squares != nil && !d.settler.seen.squares[0].last.IsZero()
+	})
+	before := time.Now()
+	p.fillWindow(window, image.Rect(0, 0, 10, 10), 0x00ff00)
+	desktest.Eventually(t, "the redraw of a window is seen", func() bool {
+		last, redrawn := d.settler.damaged(before)
+		return redrawn && last.After(before)
+	})
+	if _, redrawn := d.settler.damaged(time.Now()); redrawn {
+		t.Error("a redraw is seen that has not happened")
+	}
+}
+
+// TestSettleAnimation expects animation not to hold it up.
+func TestSettleAnimation(t *testing.T) {
+	tests := []struct {
+		name string
+		pace time.Duration
+		area image.Rectangle
+	}{
+		{"spinner", 16 * time.Millisecond, image.Rect(100, 100, 132, 132)},
+		{"video", 33 * time.Millisecond, image.Rect(0, 0, 640, 480)},
+		{"blinking cursor", 300 * time.Millisecond, image.Rect(10, 10, 12, 24)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+			p := newPainter(t, s)
+			d := openDisplay(t, s, patient(0))
+			draw(t, tt.pace, func(i int) bool {
+				p.fill(tt.area, uint32(i)*0x010101)
+				return true
+			})
+			for range 3 {
+				d.settler.sent()
+				if err := d.Settle(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestSettleBound gives a screen that never rests its bound, and no error.
+func TestSettleBound(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+	p := newPainter(t, s)
+	d := openDisplay(t, s, &Options{Quiet: time.Hour, Bound: 100 * time.Millisecond})
+	p.fill(image.Rect(0, 0, 10, 10), 0xff)
+	d.settler.sent()
+	if err := d.Settle(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSettleEnds expects an error when the context or the display ends.
+func TestSettleEnds(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 64, Height: 64})
+	d := openDisplay(t, s, &Options{Quiet: time.Hour, Bound: time.Hour})
+	d.settler.sent()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := d.Settle(ctx); err == nil {
+		t.Error("no error with a context that ended")
+	}
+
+	other, err := Open(t.Context(), s.Name(), &Options{Quiet: time.Hour, Bound: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.settler.sent()
+	failed := make(chan error, 1)
+	go func() { failed <- other.Settle(t.Context()) }()
+	_ = other.Close()
+	if err := <-failed; err == nil {
+		t.Error("no error with a display that was closed")
+	}
+}
+
+// TestSettleWithoutDamage goes on on a display that cannot say what is redrawn.
+func TestSettleWithoutDamage(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 64, Height: 64, Args: []string{"-extension", "DAMAGE"}})
+	d := openDisplay(t, s, nil)
+	if !slices.Contains(d.Missing(), "DAMAGE") {
+		t.Errorf("missing are %v", d.Missing())
+	}
+	for range 2 {
+		if err := d.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
+		d.settler.sent()
+	}
+}

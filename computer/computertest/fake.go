@@ -1,0 +1,389 @@
+package computertest
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loupe-tools/loupe/computer"
+)
+
+// Fake is a desktop in memory, with an application on it that writes down what reaches it.
+// It is a [computer.Desktop] and a [computer.Settler].
+//
+// It holds its user to the contract: a move or a capture outside the display, or an event
+// of no kind, is an error. The methods may be called from several goroutines.
+type Fake struct {
+	mu        sync.Mutex
+	now       func() time.Time
+	screen    *image.RGBA
+	pointer   image.Point
+	keys      []computer.Key    // held, in the order of pressing
+	buttons   []computer.Button // the same
+	intercept func(ctx context.Context, method string) error
+	app       app
+}
+
+var _ computer.Settler = (*Fake)(nil)
+
+// app is what the application on the fake desktop has received.
+type app struct {
+	text   []rune
+	keys   []Stroke
+	clicks []Click
+	drags  []Drag
+	wheel  map[computer.Button]int
+	events []computer.Event
+
+	press    image.Point // of the button that is down
+	path     []image.Point
+	pressed  time.Time
+	previous time.Time // press of the last click
+}
+
+// Click is a press and a release of a button at one place.
+type Click struct {
+	Point  image.Point // display pixels
+	Button computer.Button
+	Count  int            // 2 when it is the second of a double click, and so on
+	Held   []computer.Key // that were down, in the order of pressing
+}
+
+// Drag is a press of a button, motion, and a release elsewhere.
+type Drag struct {
+	From, To image.Point // display pixels
+	Button   computer.Button
+	Held     []computer.Key // that were down at the press
+	Path     []image.Point  // where the pointer was seen in between, the end included
+}
+
+// Stroke is a press of a key with the keys that were down before it.
+type Stroke struct {
+	Key  computer.Key
+	Held []computer.Key
+}
+
+// NewFake returns a desktop of the given size in pixels, at least 1, with a grey screen that
+// has a darker frame, and the pointer in the middle.
+func NewFake(width, height int) *Fake {
+	f := &Fake{now: time.Now}
+	f.app.wheel = map[computer.Button]int{}
+	f.Resize(width, height)
+	f.pointer = image.Pt(width/2, height/2)
+	return f
+}
+
+// Resize gives the display another size, in pixels, and paints it anew.
+func (f *Fake) Resize(width, height int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.screen = image.NewRGBA(image.Rect(0, 0, max(width, 1), max(height, 1)))
+	inner := f.screen.Rect.Inset(2)
+	for y := range f.screen.Rect.Dy() {
+		for x := range f.screen.Rect.Dx() {
+			c := color.RGBA{90, 90, 100, 255}
+			if image.Pt(x, y).In(inner) {
+				c = color.RGBA{210, 210, 200, 255}
+			}
+			f.screen.SetRGBA(x, y, c)
+		}
+	}
+	f.pointer = image.Pt(min(f.pointer.X, f.screen.Rect.Dx()-1), min(f.pointer.Y, f.screen.Rect.Dy()-1))
+}
+
+// Paint hands the screen to draw, in display pixels. The pointer is not part of it. draw
+// must leave it opaque, and must not keep it.
+func (f *Fake) Paint(draw func(screen *image.RGBA)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	draw(f.screen)
+}
+
+// Intercept has a function called at the start of each method of the Desktop and with its
+// name, such as "Capture". It may wait, panic, or return an error that the method then
+// returns without having done anything. A nil function calls nothing.
+func (f *Fake) Intercept(function func(ctx context.Context, method string) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.intercept = function
+}
+
+// Held returns the keys and the buttons that are down, in the order of pressing.
+func (f *Fake) Held() (keys []computer.Key, buttons []computer.Button) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.keys), slices.Clone(f.buttons)
+}
+
+// Text returns what is in the application's text field, which always has the focus.
+func (f *Fake) Text() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return string(f.app.text)
+}
+
+// Keys returns the presses of keys, in order; those that Type makes are not among them.
+func (f *Fake) Keys() []Stroke {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.app.keys)
+}
+
+// Clicks returns the clicks, in order.
+func (f *Fake) Clicks() []Click {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.app.clicks)
+}
+
+// Drags returns the drags, in order.
+func (f *Fake) Drags() []Drag {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.app.drags)
+}
+
+// Wheel returns how often the wheel was turned, by its button.
+func (f *Fake) Wheel() map[computer.Button]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.app.wheel)
+}
+
+// Events returns every event that Send was given and that happened, in order.
+func (f *Fake) Events() []computer.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.app.events)
+}
+
+// begin starts a method of the Desktop.
+func (f *Fake) begin(ctx context.Context, method string) error {
+	f.mu.Lock()
+	intercept := f.intercept
+	f.mu.Unlock()
+	if intercept != nil {
+		if err := intercept(ctx, method); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s on the fake desktop: %w", method, err)
+	}
+	return nil
+}
+
+// Size returns the display's size.
+func (f *Fake) Size(ctx context.Context) (image.Point, error) {
+	if err := f.begin(ctx, "Size"); err != nil {
+		return image.Point{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.screen.Rect.Size(), nil
+}
+
+// Capture returns the pixels of a region, with the pointer drawn in.
+func (f *Fake) Capture(ctx context.Context, region image.Rectangle) (*image.RGBA, error) {
+	if err := f.begin(ctx, "Capture"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if region.Empty() || !region.In(f.screen.Rect) {
+		return nil, fmt.Errorf("the region %v is not within the display of %v", region, f.screen.Rect.Size())
+	}
+	m := image.NewRGBA(image.Rectangle{Max: region.Size()})
+	for y := range m.Rect.Dy() {
+		from := f.screen.PixOffset(region.Min.X, region.Min.Y+y)
+		copy(m.Pix[y*m.Stride:][:4*m.Rect.Dx()], f.screen.Pix[from:])
+	}
+	// The pointer is a black triangle with a white edge, its tip where it points.
+	for y := range 14 {
+		for x := range y + 1 {
+			c := color.RGBA{0, 0, 0, 255}
+			if x == 0 || x == y || y == 13 {
+				c = color.RGBA{255, 255, 255, 255}
+			}
+			if at := f.pointer.Add(image.Pt(x, y)); at.In(region) {
+				at = at.Sub(region.Min)
+				m.SetRGBA(at.X, at.Y, c)
+			}
+		}
+	}
+	return m, nil
+}
+
+// Pointer returns where the pointer is.
+func (f *Fake) Pointer(ctx context.Context) (image.Point, error) {
+	if err := f.begin(ctx, "Pointer"); err != nil {
+		return image.Point{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pointer, nil
+}
+
+// Settle returns at once: the screen is always at rest.
+func (f *Fake) Settle(ctx context.Context) error { return f.begin(ctx, "Settle") }
+
+// Release lets go of every key and button.
+func (f *Fake) Release(ctx context.Context) error {
+	if err := f.begin(ctx, "Release"); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keys, f.buttons = nil, nil
+	return nil
+}
+
+// Type puts text into the text field. The fake keyboard has every character.
+func (f *Fake) Type(ctx context.Context, text string) (int, error) {
+	if err := f.begin(ctx, "Type"); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, r := range []rune(text) {
+		if r < ' ' && r != '\n' && r != '\t' {
+			return i, fmt.Errorf("the toolset let the control character %U through", r)
+		}
+		f.app.text = append(f.app.text, r)
+	}
+	return len([]rune(text)), nil
+}
+
+// Send makes the events happen, up to the first that cannot.
+func (f *Fake) Send(ctx context.Context, events ...computer.Event) error {
+	if err := f.begin(ctx, "Send"); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(events) == 0 {
+		return fmt.Errorf("there is no event to send")
+	}
+	for _, e := range events {
+		if err := f.happen(e); err != nil {
+			return err
+		}
+		f.app.events = append(f.app.events, e)
+	}
+	return nil
+}
+
+func (f *Fake) happen(e computer.Event) error {
+	switch e.Kind {
+	case computer.Move:
+		if !e.Point.In(f.screen.Rect) {
+			return fmt.Errorf("the point %v is outside the display of %v", e.Point, f.screen.Rect.Size())
+		}
+		f.pointer = e.Point
+		if len(f.buttons) > 0 {
+			f.app.path = append(f.app.path, e.Point)
+		}
+	case computer.ButtonDown, computer.ButtonUp:
+		if e.Button < computer.LeftButton || e.Button > computer.WheelRight {
+			return fmt.Errorf("the pointer has no button %d", e.Button)
+		}
+		if e.Kind == computer.ButtonDown {
+			f.buttonDown(e.Button)
+		} else {
+			f.buttonUp(e.Button)
+		}
+	case computer.KeyDown:
+		if !slices.Contains(f.keys, e.Key) {
+			f.app.keys = append(f.app.keys, Stroke{e.Key, slices.Clone(f.keys)})
+			f.edit(e.Key)
+			f.keys = append(f.keys, e.Key)
+		}
+	case computer.KeyUp:
+		f.keys = slices.DeleteFunc(f.keys, func(k computer.Key) bool { return k == e.Key })
+	default:
+		return fmt.Errorf("there is no event of kind %d", e.Kind)
+	}
+	return nil
+}
+
+func (f *Fake) buttonDown(b computer.Button) {
+	if slices.Contains(f.buttons, b) {
+		return
+	}
+	f.buttons = append(f.buttons, b)
+	f.app.press, f.app.path = f.pointer, nil
+	f.app.pressed = f.now()
+}
+
+// What the application takes for a click, a double click and a drag.
+const (
+	slop      = 5                      // pixels that the pointer may move in a click
+	doubleMin = 10 * time.Millisecond  // from press to press: less is one click to some applications
+	doubleMax = 400 * time.Millisecond // more is two clicks
+	dragSeen  = 3                      // moves that make a drag
+)
+
+func (f *Fake) buttonUp(b computer.Button) {
+	if !slices.Contains(f.buttons, b) {
+		return
+	}
+	f.buttons = slices.DeleteFunc(f.buttons, func(down computer.Button) bool { return down == b })
+	if b >= computer.WheelUp {
+		f.app.wheel[b]++
+		return
+	}
+	if distance(f.app.press, f.pointer) > slop {
+		if len(f.app.path) >= dragSeen {
+			f.app.drags = append(f.app.drags, Drag{f.app.press, f.pointer, b, slices.Clone(f.keys), f.app.path})
+		}
+		return
+	}
+	click := Click{Point: f.pointer, Button: b, Count: 1, Held: slices.Clone(f.keys)}
+	if n := len(f.app.clicks); n > 0 {
+		last := f.app.clicks[n-1]
+		gap := f.app.pressed.Sub(f.app.previous)
+		if last.Button == b && distance(last.Point, f.pointer) <= slop && gap >= doubleMin && gap <= doubleMax {
+			click.Count = last.Count + 1
+		}
+	}
+	f.app.previous = f.app.pressed
+	f.app.clicks = append(f.app.clicks, click)
+}
+
+func distance(a, b image.Point) float64 {
+	d := a.Sub(b)
+	return math.Hypot(float64(d.X), float64(d.Y))
+}
+
+// edit is what a key does to the text field.
+func (f *Fake) edit(key computer.Key) {
+	command := slices.ContainsFunc(f.keys, func(k computer.Key) bool {
+		return k == computer.KeyControl || k == computer.KeyAlt || k == computer.KeySuper
+	})
+	switch {
+	case command:
+	case key == computer.KeyReturn:
+		f.app.text = append(f.app.text, '\n')
+	case key == computer.KeyTab:
+		f.app.text = append(f.app.text, '\t')
+	case key == computer.KeyBackSpace:
+		f.app.text = f.app.text[:max(len(f.app.text)-1, 0)]
+	default:
+		r, ok := key.Rune()
+		if !ok {
+			return
+		}
+		text := string(r)
+		if slices.Contains(f.keys, computer.KeyShift) {
+			text = strings.ToUpper(text)
+		}
+		f.app.text = append(f.app.text, []rune(text)...)
+	}
+}

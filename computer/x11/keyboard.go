@@ -2,40 +2,134 @@ package x11
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/jezek/xgb/xproto"
 
 	"github.com/loupe-tools/loupe/computer"
 )
 
-// keyboard knows which key of the display makes which symbol, and maps spare keys to
+// keyboard knows which key of the display makes which symbol, and lends spare keys to
 // symbols that no key makes.
 type keyboard struct {
 	*link
-	xkb    *xkb
-	owner  owner
-	pinger *pinger
+	xkb         *xkb
+	owner       owner
+	pinger      *pinger
+	recordsAtom xproto.Atom
+	typingAtom  xproto.Atom
+
+	closing context.Context // ends when the keyboard is to end
+	end     context.CancelFunc
+
+	mu       sync.Mutex // over what follows
+	loans    map[xproto.Keycode]*loan
+	slots    map[computer.Key]slot // of the loans, where each symbol is
+	last     *layout               // as it was last seen
+	window   xproto.Window         // which got the last keys
+	lastUsed time.Time             // of lent keys
+	timer    *time.Timer           // to give lent keys back
 }
 
 func newKeyboard(ctx context.Context, l *link) (*keyboard, error) {
-	x, err := newXKB(ctx, l)
-	if err != nil {
+	k := &keyboard{link: l, loans: map[xproto.Keycode]*loan{}, slots: map[computer.Key]slot{}}
+	var err error
+	if k.xkb, err = newXKB(ctx, l); err != nil {
 		return nil, err
 	}
-	o, err := newOwner(ctx, l)
-	if err != nil {
+	if k.owner, err = newOwner(ctx, l); err != nil {
 		return nil, err
 	}
-	p, err := newPinger(ctx, l)
-	if err != nil {
+	if k.pinger, err = newPinger(ctx, l); err != nil {
 		return nil, err
 	}
-	return &keyboard{link: l, xkb: x, owner: o, pinger: p}, nil
+	if k.recordsAtom, err = l.atom(ctx, recordsProperty); err != nil {
+		return nil, err
+	}
+	if k.typingAtom, err = l.atom(ctx, typingSelection); err != nil {
+		return nil, err
+	}
+	k.closing, k.end = context.WithCancel(context.Background())
+	k.timer = time.AfterFunc(0, k.expire)
+	k.timer.Stop()
+	// One who was killed may have left keys lent.
+	if _, orphans, err := k.records(ctx); err != nil || len(orphans) > 0 {
+		if err == nil {
+			err = k.giveBack(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
 }
 
-func (k *keyboard) close(ctx context.Context) {}
+// close gives back what is lent, when clients have read what was typed or had the time to.
+func (k *keyboard) close(ctx context.Context) {
+	k.end()
+	k.timer.Stop()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.loans) == 0 {
+		return
+	}
+	// Giving back comes before waiting out the whole bound.
+	wait, cancel := context.WithTimeout(ctx, time.Until(k.lastUsed.Add(grace)))
+	defer cancel()
+	if _, supported, err := k.pinger.caughtUp(wait, k.window, grace); err == nil && !supported {
+		<-wait.Done()
+	}
+	_ = k.giveBack(ctx) // with the connection gone, the next one does it
+}
+
+// expire gives back what is lent when it has not been used for a while. It runs on a timer.
+func (k *keyboard) expire() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closing.Err() != nil || len(k.loans) == 0 {
+		return
+	}
+	again := func(after time.Duration) { k.timer.Reset(after) }
+	idle := time.Since(k.lastUsed)
+	if idle < grace {
+		again(grace - idle)
+		return
+	}
+	ctx, cancel := context.WithTimeout(k.closing, 5*time.Second)
+	defer cancel()
+	if k.anyDown(ctx) {
+		again(time.Second)
+		return
+	}
+	const moment = 100 * time.Millisecond
+	answered, supported, err := k.pinger.caughtUp(ctx, k.window, moment)
+	if err == nil && supported && !answered && idle < patience {
+		again(time.Second)
+		return
+	}
+	if k.giveBack(ctx) != nil && k.closing.Err() == nil {
+		again(time.Second)
+	}
+}
+
+// anyDown reports whether a lent key is held down.
+func (k *keyboard) anyDown(ctx context.Context) bool {
+	down, err := await(ctx, k.link, func() (*xproto.QueryKeymapReply, error) { return xproto.QueryKeymap(k.x).Reply() })
+	if err != nil {
+		return false
+	}
+	for code := range k.loans {
+		if down.Keys[code/8]&(1<<(code%8)) != 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // stroke is how to make a symbol: a key, and the modifier keys that must be down with it.
 type stroke struct {
@@ -44,16 +138,65 @@ type stroke struct {
 }
 
 // stroke returns how to make a symbol in the keyboard's layout and group as they are now.
-// A symbol that no key makes is given a spare key.
+// A symbol that no key makes is lent a spare key, for some seconds after it was last used.
 func (k *keyboard) stroke(ctx context.Context, key computer.Key) (stroke, error) {
-	l, err := k.xkb.read(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r, ok := key.Rune(); ok {
+		if usual, ok := computer.KeyOf(r); ok {
+			key = usual
+		}
+	}
+	l, _, _, err := k.survey(ctx)
 	if err != nil {
 		return stroke{}, err
 	}
-	if s, ok := l.find(key); ok {
+	if s, ok := l.index()[key]; ok {
 		return s, nil
 	}
-	return stroke{}, &computer.InputError{Text: fmt.Sprintf("the keyboard has no key for symbol %#x", uint32(key))}
+	if _, has := k.slots[key]; !has {
+		if err := k.room(ctx, [][2]computer.Key{withCase(key)}); err != nil {
+			if errors.Is(err, errNoSpare) {
+				return stroke{}, &computer.InputError{Text: fmt.Sprintf("the keyboard has no key for %v, and no spare one", key)}
+			}
+			return stroke{}, err
+		}
+	}
+	k.used(ctx)
+	s := stroke{code: k.slots[key].code}
+	if k.slots[key].shifted {
+		if l, _, _, err = k.survey(ctx); err != nil {
+			return stroke{}, err
+		}
+		shift, ok := l.chooser(modShift)
+		if !ok {
+			return stroke{}, &computer.InputError{Text: fmt.Sprintf("the keyboard has no Shift key, which %v needs", key)}
+		}
+		s.mods = []xproto.Keycode{shift}
+	}
+	return s, nil
+}
+
+// used says that lent keys are about to be used, and sees to it that they are given back.
+func (k *keyboard) used(ctx context.Context) {
+	k.lastUsed = time.Now()
+	if window, err := k.focused(ctx); err == nil {
+		k.window = window
+	}
+	k.timer.Reset(grace)
+}
+
+// room lends keys, after waiting for the use of earlier ones when it must.
+func (k *keyboard) room(ctx context.Context, pairs [][2]computer.Key) error {
+	_, err := k.lend(ctx, pairs, false)
+	if !errors.Is(err, errNoSpare) || len(k.loans) == 0 {
+		return err
+	}
+	if err := k.handled(ctx); err != nil {
+		return err
+	}
+	_, err = k.lend(ctx, pairs, true)
+	return err
 }
 
 // Modifiers, as bits.
@@ -99,22 +242,33 @@ func (l *layout) choosers() map[byte]xproto.Keycode {
 	return keys
 }
 
-// find looks for the key that makes a symbol in the group in effect. Of several it takes
-// the one that needs the fewest modifiers beyond Shift, then the first: that of the main
-// block. A letter, digit or mark is matched by what it stands for, since a layout can name
-// it by more than one symbol.
-func (l *layout) find(key computer.Key) (stroke, bool) {
-	char, isChar := key.Rune()
+// index finds how to make each symbol in the group in effect. Of several ways it takes the
+// one that needs the fewest modifiers beyond Shift, then the first key: that of the main
+// block. Characters are found by their usual symbol (see [computer.KeyOf]), whichever of
+// its symbols a layout has for it.
+func (l *layout) index() map[computer.Key]stroke {
+	if l.strokes != nil {
+		return l.strokes
+	}
+	l.strokes = map[computer.Key]stroke{}
+	ranks := map[computer.Key]int{}
 	choosers := l.choosers()
-	var best stroke
-	bestRank := 1 << 30
 	for c := int(l.min); c <= int(l.max); c++ {
-		if isChar && l.mods[c] != 0 {
+		if slices.Contains(l.lent, xproto.Keycode(c)) {
 			continue
 		}
 		t, syms := l.symbols(xproto.Keycode(c), l.state.group)
 		for level, sym := range syms {
-			if sym == 0 || sym != uint32(key) && (!isChar || !stands(sym, char)) {
+			if sym == 0 {
+				continue
+			}
+			key, isChar := computer.Key(sym), false
+			if r, ok := key.Rune(); ok {
+				if usual, ok := computer.KeyOf(r); ok {
+					key, isChar = usual, true
+				}
+			}
+			if isChar && l.mods[c] != 0 {
 				continue
 			}
 			set, ok := l.reach(t, byte(level), choosers)
@@ -123,25 +277,21 @@ func (l *layout) find(key computer.Key) (stroke, bool) {
 			}
 			rank := c + 256*bits.OnesCount8(set&^modShift)
 			if !isChar {
-				rank += 256 * bits.OnesCount8(set)
+				rank = c + 256*bits.OnesCount8(set) // Print rather than Shift and Sys_Req
 			}
-			if rank < bestRank {
-				best, bestRank = stroke{code: xproto.Keycode(c)}, rank
-				for bit := byte(1); bit != 0; bit <<= 1 {
-					if set&bit != 0 {
-						best.mods = append(best.mods, choosers[bit])
-					}
+			if had, ok := ranks[key]; ok && had <= rank {
+				continue
+			}
+			s := stroke{code: xproto.Keycode(c)}
+			for bit := byte(1); bit != 0; bit <<= 1 {
+				if set&bit != 0 {
+					s.mods = append(s.mods, choosers[bit])
 				}
 			}
+			l.strokes[key], ranks[key] = s, rank
 		}
 	}
-	return best, bestRank < 1<<30
-}
-
-// stands reports whether a symbol stands for a character.
-func stands(sym uint32, char rune) bool {
-	r, ok := computer.Key(sym).Rune()
-	return ok && r == char
+	return l.strokes
 }
 
 // reach returns the smallest set of modifiers that chooses a level of a key.

@@ -1,6 +1,382 @@
 package x11
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
 
-// Type types text at the keyboard focus.
-func (d *Display) Type(ctx context.Context, text string) (int, error) { return 0, nil }
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgb/xtest"
+
+	"github.com/loupe-tools/loupe/computer"
+)
+
+const (
+	// chunkSize is how many characters are typed in one go, between which others get at
+	// the display and a context can end the typing.
+	chunkSize = 64
+
+	// flowSize is after how many characters a client that can be asked has to have read
+	// them. What it has not read yet, the server keeps in memory.
+	flowSize = 1024
+
+	// busyBound is how long another connection's typing is waited for.
+	busyBound = 10 * time.Second
+
+	// hangBound is how long an application that can say that it has read what was typed
+	// may take for it.
+	hangBound = 10 * time.Second
+)
+
+// Type types text at the keyboard focus. See [computer.Desktop]. Characters that the
+// layout lacks are typed with spare keys, which get other symbols for the time. Caps Lock and the like are taken off
+// for the while. Two connections that type at the same time take turns.
+func (d *Display) Type(ctx context.Context, text string) (int, error) {
+	return d.keyboard.typeText(ctx, text)
+}
+
+// typeText is Type.
+func (k *keyboard) typeText(ctx context.Context, text string) (typed int, err error) {
+	keys, err := keysOf(text)
+	if err != nil || len(keys) == 0 {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(k.closing, func() { cancel(computer.ErrClosed) })()
+	defer func() {
+		if err != nil && errors.Is(context.Cause(ctx), computer.ErrClosed) {
+			err = computer.ErrClosed
+		}
+	}()
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.acquire(ctx); err != nil {
+		return 0, err
+	}
+	defer k.relinquish()
+
+	t := &typing{keyboard: k, keys: keys}
+	defer t.restore()
+	err = t.run(ctx)
+	if err != nil && !isInput(err) {
+		err = fmt.Errorf("typing stopped after %d of %d characters: %w", t.done, len(keys), err)
+	}
+	return t.done, err
+}
+
+func isInput(err error) bool {
+	var input *computer.InputError
+	return errors.As(err, &input)
+}
+
+// keysOf returns the symbol of each character of a text.
+func keysOf(text string) ([]computer.Key, error) {
+	total := 0
+	for range text {
+		total++
+	}
+	keys := make([]computer.Key, 0, total)
+	for i, r := range text {
+		key, ok := computer.KeyOf(r)
+		if r == '\uFFFD' && text[i] != 0xef { // a byte that is no part of a character
+			return nil, &computer.InputError{Text: fmt.Sprintf("the text is not valid UTF-8 at character %d; typed 0 of %d characters", len(keys)+1, total)}
+		}
+		if !ok {
+			return nil, &computer.InputError{Text: fmt.Sprintf("%U is not a character that can be typed; typed 0 of %d characters", r, total)}
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// acquire waits for its turn to type, against other connections that do.
+func (k *keyboard) acquire(ctx context.Context) error {
+	bound := time.NewTimer(busyBound)
+	defer bound.Stop()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		var mine bool
+		err := k.alone(func() error {
+			var err error
+			mine, err = await(ctx, k.link, func() (bool, error) {
+				now, err := xproto.GetSelectionOwner(k.x, k.typingAtom).Reply()
+				if err != nil || now.Owner != 0 && now.Owner != k.owner.window {
+					return false, err
+				}
+				return true, xproto.SetSelectionOwnerChecked(k.x, k.owner.window, k.typingAtom, xproto.TimeCurrentTime).Check()
+			})
+			return err
+		})
+		if err != nil || mine {
+			return err
+		}
+		select {
+		case <-poll.C:
+		case <-bound.C:
+			return errors.New("another program is typing on the display, and has been for too long; try again later")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// relinquish ends the turn. It does not wait.
+func (k *keyboard) relinquish() {
+	xproto.SetSelectionOwner(k.x, xproto.WindowNone, k.typingAtom, xproto.TimeCurrentTime)
+}
+
+// typing is one text on its way.
+type typing struct {
+	*keyboard
+	keys []computer.Key
+	done int // how many of them are typed
+
+	unlocked byte // modifiers that were locked before
+}
+
+// run types the text.
+func (t *typing) run(ctx context.Context) error {
+	// Whatever cannot be typed at all is found before the first key.
+	if err := t.prepare(ctx); err != nil {
+		return err
+	}
+	flow := 0
+	for t.done < len(t.keys) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := t.chunk(ctx)
+		t.done += n
+		switch {
+		case errors.Is(err, errUnknownKey):
+			if err := t.prepare(ctx); err != nil {
+				return err
+			}
+		case errors.Is(err, errHeld):
+			if err := t.letGo(ctx); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		}
+		if flow += n; flow >= flowSize && t.done < len(t.keys) {
+			flow = 0
+			if err := t.handled(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return t.finish(ctx)
+}
+
+var (
+	errUnknownKey = errors.New("no key makes the character")
+	errHeld       = errors.New("a modifier is held down")
+)
+
+// prepare lends spare keys to the characters that come next, as many as there are.
+func (t *typing) prepare(ctx context.Context) error {
+	l, _, _, err := t.survey(ctx)
+	if err != nil {
+		return err
+	}
+	missing := t.missing(l)
+	if len(missing) == 0 {
+		return nil
+	}
+	_, shift := l.chooser(modShift)
+	err = t.room(ctx, pairUp(missing, shift))
+	if errors.Is(err, errNoSpare) {
+		r, _ := missing[0].Rune()
+		return &computer.InputError{Text: fmt.Sprintf("the keyboard has no key for %U, and no spare one; typed %d of %d characters", r, t.done, len(t.keys))}
+	}
+	return err
+}
+
+// missing returns the characters ahead that no key makes, in the order of their first use.
+func (t *typing) missing(l *layout) []computer.Key {
+	const enough = 2 * 256 // more than there are keys for
+	var missing []computer.Key
+	seen := map[computer.Key]bool{}
+	strokes := l.index()
+	for _, key := range t.keys[t.done:] {
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		if _, ok := strokes[key]; ok {
+			continue
+		}
+		if _, ok := t.slots[key]; !ok {
+			if missing = append(missing, key); len(missing) == enough {
+				break
+			}
+		}
+	}
+	return missing
+}
+
+// chunk types some characters, and returns how many. The server serves nobody else
+// meanwhile, so that the map and the modifiers are as they were found.
+func (t *typing) chunk(ctx context.Context) (n int, err error) {
+	err = t.alone(func() error {
+		l, _, _, err := t.survey(ctx)
+		if err != nil {
+			return err
+		}
+		if err := t.unlock(ctx, l); err != nil {
+			return err
+		}
+		if l.held() != 0 {
+			return errHeld
+		}
+		shift, canShift := l.chooser(modShift)
+		var down []xproto.Keycode
+		strokes, lent := l.index(), false
+		for _, key := range t.keys[t.done:min(t.done+chunkSize, len(t.keys))] {
+			s, ok := strokes[key]
+			if !ok {
+				at, has := t.slots[key]
+				if !has || at.shifted && !canShift {
+					err = errUnknownKey
+					break
+				}
+				s, lent = stroke{code: at.code}, true
+				if at.shifted {
+					s.mods = []xproto.Keycode{shift}
+				}
+			}
+			// Modifiers stay down from one character to the next where they can.
+			if !slices.Equal(down, s.mods) {
+				t.release(down)
+				t.press(s.mods)
+				down = s.mods
+			}
+			t.press([]xproto.Keycode{s.code})
+			t.release([]xproto.Keycode{s.code})
+			n++
+		}
+		t.release(down)
+		if lent {
+			t.used(ctx)
+		}
+		return err
+	})
+	if n > 0 {
+		// The keys are out, whatever becomes of the wait for the server to say so.
+		if syncErr := t.sync(ctx); syncErr != nil && err == nil {
+			err = syncErr
+		}
+	}
+	return n, err
+}
+
+func (t *typing) press(codes []xproto.Keycode) {
+	for _, code := range codes {
+		xtest.FakeInput(t.x, xproto.KeyPress, byte(code), 0, t.root, 0, 0, 0)
+	}
+}
+
+func (t *typing) release(codes []xproto.Keycode) {
+	for i := range codes {
+		xtest.FakeInput(t.x, xproto.KeyRelease, byte(codes[len(codes)-1-i]), 0, t.root, 0, 0, 0)
+	}
+}
+
+// handled waits until the application has read what was typed: until it says so where it
+// can, else for a while.
+func (k *keyboard) handled(ctx context.Context) error {
+	window, err := k.focused(ctx)
+	if err != nil {
+		return err
+	}
+	answered, supported, err := k.pinger.caughtUp(ctx, window, hangBound)
+	switch {
+	case err != nil || answered:
+		return err
+	case supported:
+		return &computer.InputError{Text: "the application at the keyboard focus does not respond"}
+	}
+	return k.pause(ctx)
+}
+
+// pause gives an application that cannot be asked the time to read what was typed.
+func (k *keyboard) pause(ctx context.Context) error {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// finish gives lent keys back when the application says that it has read the text.
+// Otherwise that is left for later.
+func (t *typing) finish(ctx context.Context) error {
+	if len(t.loans) == 0 {
+		return nil
+	}
+	answered, _, err := t.pinger.caughtUp(ctx, t.window, time.Second)
+	if err == nil && answered {
+		err = t.giveBack(ctx)
+	}
+	return err
+}
+
+// held returns the modifiers that are held down or latched and change what keys make.
+func (l *layout) held() byte {
+	return (l.state.base | l.state.latched) &^ l.numLock()
+}
+
+// numLock returns the modifier that Num Lock sets. It matters to the keypad alone.
+func (l *layout) numLock() (bits byte) {
+	const symNumLock = 0xff7f
+	for c := int(l.min); c <= int(l.max); c++ {
+		if l.mods[c] == 0 {
+			continue
+		}
+		if _, syms := l.symbols(xproto.Keycode(c), 0); len(syms) > 0 && syms[0] == symNumLock {
+			bits |= l.mods[c]
+		}
+	}
+	return bits
+}
+
+// unlock takes Caps Lock and other locked modifiers off.
+func (t *typing) unlock(ctx context.Context, l *layout) error {
+	locked := l.state.locked &^ l.numLock()
+	if locked == 0 && l.state.latched == 0 {
+		return nil
+	}
+	if err := t.xkb.lock(ctx, locked, 0); err != nil {
+		return err
+	}
+	t.unlocked |= locked
+	l.state.locked &^= locked
+	l.state.latched = 0
+	l.strokes, t.last = nil, nil
+	return nil
+}
+
+// restore locks again what was locked. It must work after the context has ended.
+func (t *typing) restore() {
+	if t.unlocked == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = t.xkb.lock(ctx, t.unlocked, t.unlocked)
+	t.last = nil
+}
+
+// letGo waits for modifiers to be released that somebody holds down.
+func (t *typing) letGo(ctx context.Context) error {
+	return errors.New("a modifier is held down")
+}

@@ -1,12 +1,15 @@
 package x11
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/loupe-tools/loupe/computer"
 )
 
 // The protocol library has no XKEYBOARD, so the few requests that a driver needs are put
@@ -34,6 +37,16 @@ type layout struct {
 	rows     [256]keyRow
 	mods     [256]byte // by keycode, the modifiers that the key sets
 	state    keyState
+	lent     []xproto.Keycode        // keys that make something else for the time being
+	strokes  map[computer.Key]stroke // made when it is first needed
+	answer   []byte                  // that the map came in
+}
+
+// same reports whether two layouts have the same map and a state that means the same.
+func (l *layout) same(o *layout) bool {
+	const head = 8 // with the number of the request
+	return l.state.group == o.state.group && l.state.locked == o.state.locked &&
+		len(l.answer) > head && len(o.answer) > head && bytes.Equal(l.answer[head:], o.answer[head:])
 }
 
 // keyState is the part of a keyboard's state that decides what a key makes.
@@ -115,7 +128,7 @@ func (r keyRow) group(g byte) (group byte, ok bool) {
 	}
 }
 
-// level returns the symbol of one of the key's levels in the keyboard's group g.
+// symbols returns a key's type and what its levels make when the keyboard's group is g.
 func (l *layout) symbols(code xproto.Keycode, g byte) (t keyType, syms []uint32) {
 	r := &l.rows[code]
 	g, ok := r.group(g)
@@ -227,12 +240,57 @@ func (k *xkb) state(ctx context.Context) (keyState, error) {
 	return keyState{base: answer[9], latched: answer[10], locked: answer[11], group: answer[12] & 3}, nil
 }
 
+// write sets what keys make. The keys between them are written as they are in l, so that
+// one request does for all and clients hear of one change; the server must be grabbed since
+// l was read.
+func (k *xkb) write(ctx context.Context, l *layout, rows map[xproto.Keycode]keyRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	first, last := 255, 0
+	for code := range rows {
+		first, last = min(first, int(code)), max(last, int(code))
+	}
+	var body []byte
+	total := 0
+	for code := first; code <= last; code++ {
+		r, ok := rows[xproto.Keycode(code)]
+		if !ok {
+			r = l.rows[code]
+		}
+		body = append(body, r.types[:]...)
+		body = append(body, r.info, r.width)
+		body = u16(body, uint16(len(r.syms)))
+		body = u32(body, r.syms...)
+		total += len(r.syms)
+	}
+	head := u16(nil, xkbCoreKbd, xkbPartSymbols, 0)
+	head = append(head, byte(l.min), byte(l.max), 0, 0, byte(first), byte(last-first+1))
+	head = u16(head, uint16(total))
+	head = append(head, make([]byte, 18)...)
+	if err := k.tell(ctx, k.message(9, append(head, body...)...)); err != nil {
+		return fmt.Errorf("changing the keyboard's map: %w", err)
+	}
+	return nil
+}
+
+// lock locks the given ones of the affected modifiers and unlocks the others of them, and
+// takes back everything that is latched.
+func (k *xkb) lock(ctx context.Context, affected, locked byte) error {
+	request := u16(nil, xkbCoreKbd)
+	request = append(request, affected, locked, 0, 0, 0xff, 0, 0, 0, 0, 0)
+	if err := k.tell(ctx, k.message(5, request...)); err != nil {
+		return fmt.Errorf("changing what is locked on the keyboard: %w", err)
+	}
+	return nil
+}
+
 // parseMap takes the answer to a request for the map apart.
 func parseMap(b []byte) (*layout, error) {
 	if len(b) < 40 {
 		return nil, errMap
 	}
-	l := &layout{min: xproto.Keycode(b[10]), max: xproto.Keycode(b[11])}
+	l := &layout{min: xproto.Keycode(b[10]), max: xproto.Keycode(b[11]), answer: b}
 	nTypes, firstSym, nSyms, nMods := int(b[15]), int(b[17]), int(b[20]), int(b[33])
 	b = b[40:]
 	take := func(n int) []byte {

@@ -1,0 +1,348 @@
+package x11
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+
+	"github.com/loupe-tools/loupe/computer"
+)
+
+// A symbol that no key makes is lent a spare key: one that makes nothing, or a media key
+// for the time being. Each lent key makes two symbols, the second with Shift.
+//
+// A client learns of a change of the map by an event, but reads the map when it next looks
+// a key up: a client that is late sees the newest map for older keystrokes. So a key that
+// was lent is neither given back nor lent for another symbol before the client has read
+// what was typed, as far as that can be told.
+
+// loan is a key that makes other symbols for the time being.
+type loan struct {
+	original, lent keyRow
+}
+
+// record is a loan as it is noted on the root window, for all who use the display: who
+// would give the key back, and what it was.
+type record struct {
+	owner owner
+	code  xproto.Keycode
+	loan
+}
+
+const (
+	recordsProperty = "_LOUPE_KEYMAP"
+	typingSelection = "_LOUPE_TYPING"
+)
+
+// errNoSpare says that there is no spare key left to lend.
+var errNoSpare = errors.New("the keyboard has no spare key")
+
+// lentRow is what a lent key makes.
+func lentRow(plain, shifted computer.Key) keyRow {
+	return keyRow{types: [4]byte{xkbTwoLevel}, info: 1, width: 2, syms: []uint32{uint32(plain), uint32(shifted)}}
+}
+
+// encode appends a record's numbers.
+func (r record) encode(b []uint32) []uint32 {
+	o := r.original
+	b = append(b, uint32(r.owner.window), r.owner.token, uint32(r.code), r.lent.syms[0], r.lent.syms[1],
+		xgb.Get32(o.types[:]), uint32(o.info)|uint32(o.width)<<8, uint32(len(o.syms)))
+	return append(b, o.syms...)
+}
+
+// decodeRecords takes the property apart. What does not look like records is ignored.
+func decodeRecords(b []uint32) []record {
+	var records []record
+	for len(b) >= 8 {
+		n := b[7]
+		if b[2] > 255 || n > 255 || uint32(len(b)-8) < n {
+			break
+		}
+		r := record{owner: owner{xproto.Window(b[0]), b[1]}, code: xproto.Keycode(b[2])}
+		r.lent = lentRow(computer.Key(b[3]), computer.Key(b[4]))
+		r.original = keyRow{info: byte(b[6]), width: byte(b[6] >> 8), syms: b[8 : 8+n : 8+n]}
+		xgb.Put32(r.original.types[:], b[5])
+		records = append(records, r)
+		b = b[8+n:]
+	}
+	return records
+}
+
+// alone runs something while the server serves no other client.
+func (k *keyboard) alone(do func() error) error {
+	xproto.GrabServer(k.x)
+	defer xproto.UngrabServer(k.x)
+	return do()
+}
+
+// records returns the loans of other connections. Those of connections that have gone are
+// returned apart.
+func (k *keyboard) records(ctx context.Context) (others, orphans []record, err error) {
+	values, err := k.numbers(ctx, k.root, k.recordsAtom)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading which keys are lent: %w", err)
+	}
+	living := map[owner]bool{}
+	for _, r := range decodeRecords(values) {
+		if r.owner == k.owner {
+			continue
+		}
+		lives, known := living[r.owner]
+		if !known {
+			if lives, err = k.alive(ctx, r.owner); err != nil {
+				return nil, nil, fmt.Errorf("asking who has lent keys: %w", err)
+			}
+			living[r.owner] = lives
+		}
+		if lives {
+			others = append(others, r)
+		} else {
+			orphans = append(orphans, r)
+		}
+	}
+	return others, orphans, nil
+}
+
+// note writes down the loans of others and our own.
+func (k *keyboard) note(ctx context.Context, others []record) error {
+	var values []uint32
+	for _, r := range others {
+		values = r.encode(values)
+	}
+	for code, l := range k.loans {
+		values = record{owner: k.owner, code: code, loan: *l}.encode(values)
+	}
+	if err := k.setNumbers(ctx, k.root, k.recordsAtom, values); err != nil {
+		return fmt.Errorf("noting which keys are lent: %w", err)
+	}
+	return nil
+}
+
+// survey reads the layout and takes note of what others did to it: loans of ours that they
+// overwrote are void, and their own loans are not to be used. The server must be grabbed.
+func (k *keyboard) survey(ctx context.Context) (l *layout, others, orphans []record, err error) {
+	if others, orphans, err = k.records(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	if l, err = k.xkb.read(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	for code, loan := range k.loans {
+		if !l.rows[code].equal(loan.lent) {
+			delete(k.loans, code)
+			for key, s := range k.slots {
+				if s.code == code {
+					delete(k.slots, key)
+				}
+			}
+		}
+	}
+	if k.last != nil && k.last.same(l) && len(others) == 0 && len(orphans) == 0 {
+		return k.last, nil, nil, nil
+	}
+	k.last = l
+	for _, r := range append(others, orphans...) {
+		if l.rows[r.code].equal(r.lent) {
+			l.lent = append(l.lent, r.code)
+		}
+	}
+	for code := range k.loans {
+		l.lent = append(l.lent, code)
+	}
+	return l, others, orphans, nil
+}
+
+// giveBack makes lent keys what they were before, those of connections that have gone
+// included. Keys that somebody has changed since stay as they are.
+func (k *keyboard) giveBack(ctx context.Context) error {
+	return k.alone(func() error {
+		l, others, orphans, err := k.survey(ctx)
+		if err != nil {
+			return err
+		}
+		rows := map[xproto.Keycode]keyRow{}
+		for _, r := range orphans {
+			if l.rows[r.code].equal(r.lent) {
+				rows[r.code] = r.original
+			}
+		}
+		for code, loan := range k.loans {
+			rows[code] = loan.original
+		}
+		if err := k.xkb.write(ctx, l, rows); err != nil {
+			return err
+		}
+		clear(k.loans)
+		clear(k.slots)
+		k.last = nil
+		return k.note(ctx, others)
+	})
+}
+
+// lend makes spare keys make the wanted symbols, as many as there is place for, in the
+// order given, and returns how many those are. Without any place it returns errNoSpare.
+// Once the keys that are lent already have been read, they are spare as well.
+func (k *keyboard) lend(ctx context.Context, pairs [][2]computer.Key, reclaim bool) (lent int, err error) {
+	err = k.alone(func() error {
+		l, others, orphans, err := k.survey(ctx)
+		if err != nil {
+			return err
+		}
+		codes, err := k.spare(ctx, l, others, reclaim)
+		if err != nil {
+			return err
+		}
+		rows := map[xproto.Keycode]keyRow{}
+		for _, r := range orphans {
+			if l.rows[r.code].equal(r.lent) {
+				rows[r.code], l.rows[r.code] = r.original, r.original
+			}
+		}
+		if reclaim {
+			clear(k.slots)
+			for code, loan := range k.loans {
+				rows[code], l.rows[code] = loan.original, loan.original
+			}
+			clear(k.loans)
+		}
+		lent = min(len(pairs), len(codes))
+		if lent == 0 {
+			return errNoSpare
+		}
+		for i, pair := range pairs[:lent] {
+			code := codes[i]
+			row := lentRow(pair[0], pair[1])
+			k.loans[code] = &loan{original: l.rows[code], lent: row}
+			rows[code] = row
+			// The first place that a symbol has is as good as another.
+			for level, key := range pair {
+				if _, has := k.slots[key]; !has {
+					k.slots[key] = slot{code: code, shifted: level == 1}
+				}
+			}
+		}
+		k.last = nil
+		// Noted first: when we are killed in between, what is noted and not done is void.
+		if err := k.note(ctx, others); err != nil {
+			return err
+		}
+		return k.xkb.write(ctx, l, rows)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return lent, nil
+}
+
+// slot is one of the two symbols of a lent key.
+type slot struct {
+	code    xproto.Keycode
+	shifted bool
+}
+
+// spare returns the keys that may be lent: first those that make nothing, then media keys.
+func (k *keyboard) spare(ctx context.Context, l *layout, others []record, reclaim bool) ([]xproto.Keycode, error) {
+	down, err := await(ctx, k.link, func() (*xproto.QueryKeymapReply, error) { return xproto.QueryKeymap(k.x).Reply() })
+	if err != nil {
+		return nil, fmt.Errorf("asking which keys are down: %w", err)
+	}
+	taken := map[xproto.Keycode]bool{}
+	for _, r := range others {
+		taken[r.code] = true
+	}
+	var empty, media []xproto.Keycode
+	// The lowest code is left alone: programs that know keys by the numbers that the
+	// kernel has for them, which are 8 less, take it for no key.
+	for c := int(l.min) + 1; c <= int(l.max); c++ {
+		code := xproto.Keycode(c)
+		row := l.rows[code]
+		if loan := k.loans[code]; loan != nil {
+			if !reclaim {
+				continue
+			}
+			row = loan.original
+		}
+		switch {
+		case taken[code], l.mods[code] != 0, down.Keys[c/8]&(1<<(c%8)) != 0:
+		case row.empty():
+			empty = append(empty, code)
+		case onlyMedia(row):
+			media = append(media, code)
+		}
+	}
+	return k.ungrabbed(ctx, append(empty, media...))
+}
+
+// onlyMedia reports whether a key makes only symbols of media and internet keys. The
+// symbols before them are commands to the server, such as to switch consoles.
+func onlyMedia(r keyRow) bool {
+	for _, s := range r.syms {
+		if s != 0 && (s < 0x1008ff00 || s > 0x1008ffff) {
+			return false
+		}
+	}
+	return true
+}
+
+// ungrabbed returns those of the keys that no client has claimed for itself on the root
+// window, as window managers and hotkey programs do. To find out we claim each ourselves
+// for a moment.
+func (k *keyboard) ungrabbed(ctx context.Context, codes []xproto.Keycode) ([]xproto.Keycode, error) {
+	return await(ctx, k.link, func() ([]xproto.Keycode, error) {
+		cookies := make([]xproto.GrabKeyCookie, len(codes))
+		for i, code := range codes {
+			cookies[i] = xproto.GrabKeyChecked(k.x, false, k.root, xproto.ModMaskAny, code, xproto.GrabModeAsync, xproto.GrabModeAsync)
+			xproto.UngrabKey(k.x, code, k.root, xproto.ModMaskAny)
+		}
+		var free []xproto.Keycode
+		for i, code := range codes {
+			switch err := cookies[i].Check(); {
+			case err == nil:
+				free = append(free, code)
+			case !isRefusal(err):
+				return nil, err
+			}
+		}
+		return free, nil
+	})
+}
+
+// pairUp puts symbols on keys: two on each, where Shift can tell them apart.
+func pairUp(keys []computer.Key, shift bool) [][2]computer.Key {
+	var pairs [][2]computer.Key
+	for len(keys) > 0 {
+		pair := [2]computer.Key{keys[0], keys[0]}
+		keys = keys[1:]
+		if shift && len(keys) > 0 {
+			pair[1], keys = keys[0], keys[1:]
+		}
+		pairs = append(pairs, pair)
+	}
+	return pairs
+}
+
+// withCase puts one symbol on a key as any keyboard has it: a letter with its capital, so
+// that Shift in a shortcut does what it usually does.
+func withCase(key computer.Key) [2]computer.Key {
+	if r, ok := key.Rune(); ok {
+		small, okSmall := computer.KeyOf(unicode.ToLower(r))
+		capital, okCapital := computer.KeyOf(unicode.ToUpper(r))
+		if okSmall && okCapital && (key == small || key == capital) {
+			return [2]computer.Key{small, capital}
+		}
+	}
+	return [2]computer.Key{key, key}
+}
+
+const (
+	// grace is how long a client that cannot be asked gets to read what was typed.
+	grace = 2500 * time.Millisecond
+
+	// patience is how long a client that could answer, but has not, gets.
+	patience = time.Minute
+)

@@ -257,3 +257,6 @@ func (g *GTK) Resume() { g.process.signal(syscall.SIGCONT) }
 
 // Stop ends the program, and returns when it has ended.
 func (g *GTK) Stop() { g.process.stop() }
+
+// Ended reports whether the program has ended.
+func (g *GTK) Ended() bool { return g.process.ended() }

@@ -2,20 +2,407 @@ package x11
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"image"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgb/xtest"
 
 	"github.com/loupe-tools/loupe/computer"
 )
 
-type input struct{}
+// input makes events happen through XTEST and knows what it holds down.
+type input struct {
+	*link
+	keyboard *keyboard
+	mark     *heldMark
 
-func (d *Display) newInput(ctx context.Context) (*input, error) { return &input{}, nil }
+	mu       sync.Mutex // held while requests are written, so that they come in one piece
+	released int        // how often Release came: what was planned before it is not carried out
+	state    heldState
+}
 
-// Send makes the events happen.
-func (d *Display) Send(ctx context.Context, events ...computer.Event) error { return nil }
+// releaseTime bounds a Release whose context had ended before.
+const releaseTime = 2 * time.Second
+
+func (d *Display) newInput(ctx context.Context) (*input, error) {
+	_, present, err := d.extension(ctx, "XTEST")
+	if err != nil {
+		return nil, fmt.Errorf("asking for XTEST: %w", err)
+	}
+	if !present {
+		return nil, errors.New("the display lacks the XTEST extension, without which there is no input; start its server with XTEST")
+	}
+	in := &input{link: d.link, keyboard: d.keyboard}
+	if in.mark, err = newHeldMark(ctx, d.keyboard); err != nil {
+		return nil, err
+	}
+	// A program that has grabbed the server, as some do while something is dragged, must
+	// not keep out the very input that it waits for.
+	_, err = await(ctx, d.link, func() (struct{}, error) {
+		return struct{}{}, xtest.GrabControlChecked(d.x, true).Check()
+	})
+	return in, err
+}
 
 // Pointer returns where the pointer is.
-func (d *Display) Pointer(ctx context.Context) (image.Point, error) { return image.Point{}, nil }
+func (d *Display) Pointer(ctx context.Context) (image.Point, error) {
+	reply, err := await(ctx, d.link, func() (*xproto.QueryPointerReply, error) {
+		return xproto.QueryPointer(d.x, d.root).Reply()
+	})
+	switch {
+	case err != nil:
+		return image.Point{}, fmt.Errorf("asking where the pointer is: %w", err)
+	case !reply.SameScreen:
+		return image.Point{}, errors.New("the pointer is on another screen of the display; move it to this one first")
+	}
+	return image.Pt(int(reply.RootX), int(reply.RootY)), nil
+}
 
-// Release lets go of every key and button that is held.
-func (d *Display) Release(ctx context.Context) error { return nil }
+// Send makes the events happen: all of them, or none when one is refused beforehand, which
+// a point outside the display, a key that the keyboard cannot have and a key or button that
+// is held already are. It returns when the server has handled them.
+func (d *Display) Send(ctx context.Context, events ...computer.Event) error {
+	if len(events) == 0 {
+		return ctx.Err()
+	}
+	if err := d.input.send(ctx, d, events); err != nil {
+		return fmt.Errorf("sending input: %w", err)
+	}
+	return nil
+}
+
+// Release lets go of every key and button that is held, the last one first. It may come
+// while Send runs in another goroutine: what Send has not written yet is then not sent.
+func (d *Display) Release(ctx context.Context) error {
+	if d.input == nil { // not opened to the end
+		return nil
+	}
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+		defer cancel()
+	}
+	_, err := await(ctx, d.link, func() (struct{}, error) { return struct{}{}, d.input.release() })
+	if err != nil {
+		return fmt.Errorf("releasing what is held: %w", err)
+	}
+	return nil
+}
+
+// step is an event with what the keyboard needs for it.
+type step struct {
+	computer.Event
+	stroke stroke // of KeyDown
+}
+
+func (in *input) send(ctx context.Context, d *Display, events []computer.Event) error {
+	in.mu.Lock()
+	released := in.released
+	in.mu.Unlock()
+	steps, locked, err := in.prepare(ctx, d, events)
+	if err != nil {
+		return err
+	}
+	_, err = await(ctx, in.link, func() (struct{}, error) {
+		return struct{}{}, in.perform(ctx, steps, locked, released)
+	})
+	return err
+}
+
+// prepare checks the events and finds out everything that must be asked for, so that
+// nothing need be waited for in between. It tells whether Caps Lock is on, when that counts.
+func (in *input) prepare(ctx context.Context, d *Display, events []computer.Event) (steps []step, locked bool, err error) {
+	var size image.Point
+	types := false
+	steps = make([]step, len(events))
+	for i, e := range events {
+		steps[i].Event = e
+		switch e.Kind {
+		case computer.Move:
+			if size == (image.Point{}) {
+				if size, err = d.Size(ctx); err != nil {
+					return nil, false, err
+				}
+			}
+			if !e.Point.In(image.Rectangle{Max: size}) {
+				return nil, false, fmt.Errorf("the point %v is outside the display, which is %d x %d pixels", e.Point, size.X, size.Y)
+			}
+		case computer.ButtonDown, computer.ButtonUp:
+			if e.Button < 1 || e.Button > 255 {
+				return nil, false, fmt.Errorf("there is no button %d", e.Button)
+			}
+		case computer.KeyDown:
+			if steps[i].stroke, err = in.keyboard.stroke(ctx, e.Key); err != nil {
+				return nil, false, err
+			}
+			types = types || isCharacter(e.Key)
+		case computer.KeyUp:
+		default:
+			return nil, false, fmt.Errorf("there is no kind %d of event", e.Kind)
+		}
+	}
+	if types && in.keyboard.xkb.present {
+		state, err := in.keyboard.xkb.state(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		locked = state.locked&modLock != 0
+	}
+	return steps, locked, nil
+}
+
+// isCharacter tells whether a key makes a character, which Caps Lock may change.
+func isCharacter(k computer.Key) bool {
+	r, ok := k.Rune()
+	return ok && r >= ' '
+}
+
+// perform writes the requests for the steps and waits until the server has handled them.
+func (in *input) perform(ctx context.Context, steps []step, locked bool, released int) error {
+	in.mu.Lock()
+	if err := ctx.Err(); err != nil || in.released != released {
+		in.mu.Unlock()
+		return errors.Join(err, errReleased)
+	}
+	next := in.state.clone()
+	actions, err := next.apply(steps, locked)
+	if err != nil {
+		in.mu.Unlock()
+		return err
+	}
+	cookies := in.carryOut(actions, next)
+	in.mu.Unlock()
+	return in.confirm(cookies)
+}
+
+// errReleased is the error of a Send that a Release overtook.
+var errReleased = errors.New("everything was released before the input was sent")
+
+func (in *input) release() error {
+	in.mu.Lock()
+	in.released++
+	var next heldState
+	actions := in.state.releaseAll()
+	if len(actions) == 0 {
+		in.mu.Unlock()
+		return nil
+	}
+	cookies := in.carryOut(actions, next)
+	in.mu.Unlock()
+	return in.confirm(cookies)
+}
+
+// carryOut writes the requests for the actions, after which the given state is that of the
+// display. It does not wait. The caller holds the lock.
+func (in *input) carryOut(actions []action, next heldState) []*xgb.Cookie {
+	// While it lasts, all that is held before, meanwhile and after is announced: should
+	// the process be killed within, the next one knows what to release.
+	most := in.state.all()
+	for _, a := range actions {
+		if a.press {
+			most = append(most, a.thing)
+		}
+	}
+	var cookies []*xgb.Cookie
+	in.mark.announce(most)
+	for _, a := range actions {
+		cookies = append(cookies, in.write(a))
+	}
+	in.mark.announce(next.all())
+	in.state = next
+	return cookies
+}
+
+// write writes the request for an action.
+func (in *input) write(a action) *xgb.Cookie {
+	fake := func(kind, detail byte, root xproto.Window, p image.Point) *xgb.Cookie {
+		return xtest.FakeInputChecked(in.x, kind, detail, 0, root, int16(p.X), int16(p.Y), 0).Cookie
+	}
+	switch {
+	case a.move:
+		return fake(xproto.MotionNotify, 0, in.root, a.point)
+	case a.kind == heldKey && a.press:
+		return fake(xproto.KeyPress, a.code, 0, image.Point{})
+	case a.kind == heldKey:
+		return fake(xproto.KeyRelease, a.code, 0, image.Point{})
+	case a.kind == heldButton && a.press:
+		return fake(xproto.ButtonPress, a.code, 0, image.Point{})
+	case a.kind == heldButton:
+		return fake(xproto.ButtonRelease, a.code, 0, image.Point{})
+	default: // Caps Lock is held off, or on again
+		return holdLockOff(in.keyboard, a.press)
+	}
+}
+
+// holdLockOff writes the request that takes Caps Lock off, or puts it on again.
+func holdLockOff(k *keyboard, off bool) *xgb.Cookie {
+	locked := byte(modLock)
+	if off {
+		locked = 0
+	}
+	const latchLockState = 5
+	request := k.xkb.message(latchLockState, append(u16(nil, xkbCoreKbd), modLock, locked, 0, 0, 0, 0, 0, 0, 0, 0)...)
+	cookie := k.x.NewCookie(true, false)
+	k.x.NewRequest(request, cookie)
+	return cookie
+}
+
+// confirm waits until the server has handled what was written, and returns the first error.
+func (in *input) confirm(cookies []*xgb.Cookie) error {
+	if _, err := xproto.GetInputFocus(in.x).Reply(); err != nil {
+		return err
+	}
+	for _, cookie := range cookies {
+		if err := cookie.Check(); err != nil {
+			return fmt.Errorf("the display refused it: %w", err)
+		}
+	}
+	return nil
+}
+
+// thing is something that can be held.
+type thing struct {
+	kind heldKind
+	code byte // the keycode or the button
+}
+
+type heldKind byte
+
+const (
+	heldKey    heldKind = iota
+	heldButton          // of the pointer
+	heldLock            // Caps Lock, held off
+)
+
+// action is what one request does: it moves the pointer, or presses or releases a thing.
+type action struct {
+	move  bool
+	point image.Point
+	press bool
+	thing
+}
+
+// heldState is what is held, in the order of pressing.
+type heldState struct {
+	holds   []hold
+	lockOff bool // Caps Lock was on and is to be on again
+}
+
+// hold is a key or a button that is held, with the modifier keys that it needs.
+type hold struct {
+	key       computer.Key // 0 for a button
+	things    []thing      // in the order of pressing, the key or button itself last
+	character bool
+}
+
+func (h hold) main() thing { return h.things[len(h.things)-1] }
+
+func (s heldState) clone() heldState {
+	s.holds = slices.Clone(s.holds)
+	return s
+}
+
+// all returns everything that is held.
+func (s heldState) all() []thing {
+	var all []thing
+	for _, h := range s.holds {
+		all = append(all, h.things...)
+	}
+	if s.lockOff {
+		all = append(all, thing{kind: heldLock})
+	}
+	return all
+}
+
+func (s heldState) isDown(t thing) bool {
+	return slices.ContainsFunc(s.holds, func(h hold) bool { return slices.Contains(h.things, t) })
+}
+
+// apply works out what to do for the steps, and changes the state accordingly.
+func (s *heldState) apply(steps []step, locked bool) ([]action, error) {
+	var actions []action
+	for _, e := range steps {
+		switch e.Kind {
+		case computer.Move:
+			actions = append(actions, action{move: true, point: e.Point})
+		case computer.ButtonDown:
+			button := thing{heldButton, byte(e.Button)}
+			if s.isDown(button) {
+				return nil, &computer.InputError{Text: fmt.Sprintf("button %d of the mouse is held down already", e.Button)}
+			}
+			s.holds = append(s.holds, hold{things: []thing{button}})
+			actions = append(actions, action{press: true, thing: button})
+		case computer.ButtonUp:
+			// Also when it was not pressed here: the display has it released then.
+			button := thing{heldButton, byte(e.Button)}
+			s.holds = slices.DeleteFunc(s.holds, func(h hold) bool { return h.main() == button })
+			actions = append(actions, action{thing: button})
+		case computer.KeyDown:
+			pressed, err := s.press(e.Key, e.stroke, locked)
+			if err != nil {
+				return nil, err
+			}
+			actions = append(actions, pressed...)
+		case computer.KeyUp:
+			for i, h := range slices.Backward(s.holds) {
+				if h.key == e.Key && h.main().kind == heldKey {
+					actions = append(actions, s.let(i)...)
+					break
+				}
+			}
+		}
+	}
+	return actions, nil
+}
+
+// press holds a key.
+func (s *heldState) press(key computer.Key, stroke stroke, locked bool) (actions []action, err error) {
+	h := hold{key: key, character: isCharacter(key)}
+	for _, code := range append(slices.Clone(stroke.mods), stroke.code) {
+		h.things = append(h.things, thing{heldKey, byte(code)})
+	}
+	if slices.ContainsFunc(s.holds, func(other hold) bool { return other.main() == h.main() }) {
+		return nil, &computer.InputError{Text: fmt.Sprintf("the key %v is held down already", key)}
+	}
+	if h.character && locked && !s.lockOff {
+		s.lockOff = true
+		actions = append(actions, action{press: true, thing: thing{kind: heldLock}})
+	}
+	for _, t := range h.things {
+		if !s.isDown(t) {
+			actions = append(actions, action{press: true, thing: t})
+		}
+	}
+	s.holds = append(s.holds, h)
+	return actions, nil
+}
+
+// let lets go of a hold, of what no other hold needs.
+func (s *heldState) let(i int) (actions []action) {
+	h := s.holds[i]
+	s.holds = slices.Delete(s.holds, i, i+1)
+	for _, t := range slices.Backward(h.things) {
+		if !s.isDown(t) {
+			actions = append(actions, action{thing: t})
+		}
+	}
+	if s.lockOff && !slices.ContainsFunc(s.holds, func(h hold) bool { return h.character }) {
+		s.lockOff = false
+		actions = append(actions, action{thing: thing{kind: heldLock}})
+	}
+	return actions
+}
+
+// releaseAll returns what lets go of everything, the last one first.
+func (s heldState) releaseAll() (actions []action) {
+	for s = s.clone(); len(s.holds) > 0; {
+		actions = append(actions, s.let(len(s.holds)-1)...)
+	}
+	return actions
+}

@@ -278,6 +278,8 @@ func typeable(text string, maxText int) (string, error) {
 		case r == '\n' || r == '\t':
 		case r < ' ' || r >= 0x7f && r < 0xa0:
 			return "", inputErrorf("The text has the control character U+%04X, which cannot be typed; use key for keys such as Escape.", r)
+		case r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef:
+			return "", inputErrorf("The text has U+%04X, which is no character and cannot be typed.", r)
 		case r == utf8.RuneError:
 			return "", inputErrorf("The text has the character U+FFFD, which stands for one that was lost; send the text again.")
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/loupe-tools/loupe/computer"
 )
@@ -245,7 +246,8 @@ func (f *Fake) Release(ctx context.Context) error {
 	return nil
 }
 
-// Type puts text into the text field. The fake keyboard has every character.
+// Type puts text into the text field. The fake keyboard has every character but those that
+// are none: controls, and code points that stand for nothing.
 func (f *Fake) Type(ctx context.Context, text string) (int, error) {
 	if err := f.begin(ctx, "Type"); err != nil {
 		return 0, err
@@ -253,8 +255,11 @@ func (f *Fake) Type(ctx context.Context, text string) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, r := range []rune(text) {
-		if r < ' ' && r != '\n' && r != '\t' {
-			return i, fmt.Errorf("the toolset let the control character %U through", r)
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || r&0xfffe == 0xfffe || r == unicode.ReplacementChar {
+			return i, &computer.InputError{Text: fmt.Sprintf("the character %U cannot be typed", r)}
+		}
+		if _, ok := computer.KeyOf(r); !ok {
+			return i, &computer.InputError{Text: fmt.Sprintf("The character %U cannot be typed.", r)}
 		}
 		f.app.text = append(f.app.text, r)
 	}

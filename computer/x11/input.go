@@ -71,6 +71,7 @@ func (d *Display) Send(ctx context.Context, events ...computer.Event) error {
 	if len(events) == 0 {
 		return ctx.Err()
 	}
+	d.settler.sent()
 	if err := d.input.send(ctx, d, events); err != nil {
 		return fmt.Errorf("sending input: %w", err)
 	}
@@ -272,7 +273,7 @@ type thing struct {
 	code byte // the keycode or the button
 }
 
-type heldKind byte
+type heldKind uint32
 
 const (
 	heldKey    heldKind = iota

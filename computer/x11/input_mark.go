@@ -2,14 +2,10 @@ package x11
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 	"github.com/jezek/xgb/xtest"
 )
@@ -19,15 +15,12 @@ import (
 // release it; so the next connection does.
 //
 // While anything is held, the root window has a property that belongs to this connection
-// alone: its name ends in the number of a window of this connection. The value is that
-// window, two random numbers, and what is held. The window has the same property with
-// the same numbers; it goes with the connection, and with it the sign that the owner lives.
-// The number of a window is given to another one after that, the random numbers are not.
+// alone, so that connections need not take turns: its name ends in the number of the
+// owner's window, of which there are only so many. Its value is the owner's window and
+// token, and what is held.
 type heldMark struct {
-	*link
-	owner     xproto.Window
+	*keyboard
 	name      xproto.Atom
-	token     [2]uint32
 	announced []thing
 }
 
@@ -36,30 +29,11 @@ const markPrefix = "_LOUPE_HELD_"
 // newHeldMark releases what connections that are gone have left held, and readies the mark
 // of this one.
 func newHeldMark(ctx context.Context, k *keyboard) (*heldMark, error) {
-	l := k.link
-	return await(ctx, l, func() (*heldMark, error) {
-		if err := releaseStale(k); err != nil {
-			return nil, fmt.Errorf("looking for keys that were left held: %w", err)
-		}
-		m := &heldMark{link: l}
-		var random [8]byte
-		_, _ = rand.Read(random[:]) // it never fails
-		m.token = [2]uint32{binary.LittleEndian.Uint32(random[:]), binary.LittleEndian.Uint32(random[4:])}
-		var err error
-		if m.owner, err = xproto.NewWindowId(l.x); err != nil {
-			return nil, err
-		}
-		name := fmt.Sprintf("%s%X", markPrefix, m.owner)
-		atom := xproto.InternAtom(l.x, false, uint16(len(name)), name)
-		created := xproto.CreateWindowChecked(l.x, 0, m.owner, l.root, -1, -1, 1, 1, 0, xproto.WindowClassInputOnly, 0, 0, nil)
-		reply, err := atom.Reply()
-		if err != nil {
-			return nil, err
-		}
-		m.name = reply.Atom
-		m.write(m.owner, nil)
-		return m, created.Check()
-	})
+	if err := releaseStale(ctx, k); err != nil {
+		return nil, fmt.Errorf("releasing keys that were left held: %w", err)
+	}
+	name, err := k.atom(ctx, fmt.Sprintf("%s%X", markPrefix, k.owner.window))
+	return &heldMark{keyboard: k, name: name}, err
 }
 
 // announce says what is held from now on. It does not wait.
@@ -72,117 +46,111 @@ func (m *heldMark) announce(things []thing) {
 		xproto.DeleteProperty(m.x, m.root, m.name)
 		return
 	}
-	m.write(m.root, things)
-}
-
-// write writes the property to a window.
-func (m *heldMark) write(window xproto.Window, things []thing) {
-	values := []uint32{uint32(m.owner), m.token[0], m.token[1]}
+	values := []uint32{uint32(m.owner.window), m.owner.token}
 	for _, t := range things {
 		values = append(values, uint32(t.kind)<<8|uint32(t.code))
 	}
-	xproto.ChangeProperty(m.x, xproto.PropModeReplace, window, m.name, xproto.AtomCardinal, 32, uint32(len(values)), u32(nil, values...))
+	xproto.ChangeProperty(m.x, xproto.PropModeReplace, m.root, m.name, xproto.AtomCardinal, 32, uint32(len(values)), u32(nil, values...))
 }
 
-// foundMark is a property as it was found.
+// foundMark is a mark as it was found.
 type foundMark struct {
 	name   xproto.Atom
-	head   []byte // owner and token
-	owner  xproto.Window
+	owner  owner
 	things []thing
 }
 
 // releaseStale releases what connections that are gone have left held, except what a
 // living one holds as well.
-func releaseStale(k *keyboard) error {
-	found, err := marks(k.link)
+func releaseStale(ctx context.Context, k *keyboard) error {
+	found, err := marks(ctx, k.link)
 	if err != nil || len(found) == 0 {
 		return err
 	}
 	// Nobody else may press in between what has just been seen to be left over.
-	xproto.GrabServer(k.x)
-	err = releaseStaleGrabbed(k)
-	return errors.Join(err, xproto.UngrabServerChecked(k.x).Check())
-}
-
-func releaseStaleGrabbed(k *keyboard) error {
-	l := k.link
-	found, err := marks(l)
-	if err != nil {
-		return err
-	}
-	var living []thing
-	found = slices.DeleteFunc(found, func(m foundMark) bool {
-		reply, err := property(l, m.owner, m.name)
-		alive := err == nil && slices.Equal(reply, m.head)
-		if alive {
-			living = append(living, m.things...)
+	return k.alone(func() error {
+		found, err := marks(ctx, k.link)
+		if err != nil {
+			return err
 		}
-		return alive
-	})
-	for _, m := range found {
-		for _, t := range slices.Backward(m.things) {
-			if slices.Contains(living, t) {
-				continue
+		var living []thing
+		var stale []foundMark
+		for _, m := range found {
+			alive, err := k.alive(ctx, m.owner)
+			switch {
+			case err != nil:
+				return err
+			case alive:
+				living = append(living, m.things...)
+			default:
+				stale = append(stale, m)
 			}
-			switch t.kind {
-			case heldKey:
-				xtest.FakeInput(l.x, xproto.KeyRelease, t.code, 0, 0, 0, 0, 0)
-			case heldButton:
-				xtest.FakeInput(l.x, xproto.ButtonRelease, t.code, 0, 0, 0, 0, 0)
-			case heldLock:
-				if k.xkb.present {
-					holdLockOff(k, false)
+		}
+		for _, m := range stale {
+			for _, t := range slices.Backward(m.things) {
+				if !slices.Contains(living, t) {
+					releaseThing(k, t)
 				}
 			}
+			xproto.DeleteProperty(k.x, k.root, m.name)
 		}
-		xproto.DeleteProperty(l.x, l.root, m.name)
-	}
-	return nil
+		return nil
+	})
 }
 
-// marks returns the properties of this kind that the root window has.
-func marks(l *link) ([]foundMark, error) {
-	list, err := xproto.ListProperties(l.x, l.root).Reply()
+// releaseThing releases a thing that another connection held. It does not wait.
+func releaseThing(k *keyboard, t thing) {
+	switch {
+	case t.kind == heldKey:
+		xtest.FakeInput(k.x, xproto.KeyRelease, t.code, 0, 0, 0, 0, 0)
+	case t.kind == heldButton:
+		xtest.FakeInput(k.x, xproto.ButtonRelease, t.code, 0, 0, 0, 0, 0)
+	case t.kind == heldLock && k.xkb.present:
+		holdLockOff(k, false)
+	}
+}
+
+// marks returns the marks that the root window has.
+func marks(ctx context.Context, l *link) ([]foundMark, error) {
+	names, err := await(ctx, l, func() ([]xproto.Atom, error) {
+		list, err := xproto.ListProperties(l.x, l.root).Reply()
+		if err != nil {
+			return nil, err
+		}
+		cookies := make([]xproto.GetAtomNameCookie, len(list.Atoms))
+		for i, atom := range list.Atoms {
+			cookies[i] = xproto.GetAtomName(l.x, atom)
+		}
+		var names []xproto.Atom
+		for i, cookie := range cookies {
+			name, err := cookie.Reply()
+			if err != nil {
+				return nil, err
+			}
+			if strings.HasPrefix(name.Name, markPrefix) {
+				names = append(names, list.Atoms[i])
+			}
+		}
+		return names, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	names := make([]xproto.GetAtomNameCookie, len(list.Atoms))
-	for i, atom := range list.Atoms {
-		names[i] = xproto.GetAtomName(l.x, atom)
-	}
 	var found []foundMark
-	for i, cookie := range names {
-		name, err := cookie.Reply()
+	for _, name := range names {
+		values, err := l.numbers(ctx, l.root, name)
 		if err != nil {
 			return nil, err
 		}
-		if !strings.HasPrefix(name.Name, markPrefix) {
-			continue
-		}
-		const head = 12
-		value, err := property(l, l.root, list.Atoms[i])
-		if err != nil {
-			return nil, err
-		}
-		if len(value) < head {
+		const head, most = 2, 256 // nobody holds so much
+		if len(values) < head || len(values) > most {
 			continue // it is gone already, or somebody else's
 		}
-		m := foundMark{name: list.Atoms[i], head: value[:head], owner: xproto.Window(xgb.Get32(value))}
-		for v := value[head:]; len(v) >= 4; v = v[4:] {
-			m.things = append(m.things, thing{heldKind(v[1]), v[0]})
+		m := foundMark{name: name, owner: owner{xproto.Window(values[0]), values[1]}}
+		for _, v := range values[head:] {
+			m.things = append(m.things, thing{heldKind(v >> 8), byte(v)})
 		}
 		found = append(found, m)
 	}
 	return found, nil
-}
-
-// property reads a property of 32-bit numbers.
-func property(l *link, window xproto.Window, name xproto.Atom) ([]byte, error) {
-	const most = 1024 // numbers; nobody holds so much
-	reply, err := xproto.GetProperty(l.x, false, window, name, xproto.AtomCardinal, 0, most).Reply()
-	if err != nil || reply.Format != 32 {
-		return nil, err
-	}
-	return reply.Value, nil
 }

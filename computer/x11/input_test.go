@@ -400,7 +400,7 @@ func TestCloseReleases(t *testing.T) {
 		}
 	}
 	nothingDown(t, w.server)
-	if found, err := marks(w.display.link); err != nil || len(found) > 0 {
+	if found, err := marks(t.Context(), w.display.link); err != nil || len(found) > 0 {
 		t.Errorf("left on the root window: %v, %v", found, err)
 	}
 }
@@ -508,7 +508,7 @@ func TestKilled(t *testing.T) {
 	if keys := w.server.KeysDown(t); len(keys) != 3 {
 		t.Errorf("the process holds %v, want Control, Shift and a", keys)
 	}
-	found, err := marks(w.display.link)
+	found, err := marks(t.Context(), w.display.link)
 	if err != nil || len(found) != 1 {
 		t.Fatalf("the root window has %v, %v; want one mark", found, err)
 	}
@@ -518,14 +518,14 @@ func TestKilled(t *testing.T) {
 		t.Errorf("after another opened the display, down are %v", keys)
 	}
 	kill()
-	w.gone(found[0].owner)
+	w.gone(found[0].owner.window)
 	// Somebody else may be given the numbers of the dead client's windows.
 	desktest.Eventually(t, "the keys are released", func() bool {
 		w.open()
 		return len(w.server.KeysDown(t)) == 0
 	})
 	nothingDown(t, w.server)
-	if found, err := marks(w.display.link); err != nil || len(found) > 0 {
+	if found, err := marks(t.Context(), w.display.link); err != nil || len(found) > 0 {
 		t.Errorf("left on the root window: %v, %v", found, err)
 	}
 }
@@ -569,9 +569,9 @@ func TestMarkOfAnother(t *testing.T) {
 	w.send(press('a')...)
 	w.display.input.state = heldState{} // as if another had pressed it
 	w.display.input.mark.announce(nil)
-	set(markPrefix+"1", uint32(w.display.input.mark.owner), 1, 2, codeA)
+	set(markPrefix+"1", uint32(w.display.keyboard.owner.window), 1, codeA)
 	set(markPrefix+"2", uint32(w.display.root))
-	set(markPrefix+"3", 77, 1, 2, 3, 0xffffffff, 0x1ff, 0x200, 0)
+	set(markPrefix+"3", 77, 1, 3, 0xffffffff, 0x1ff, 0x200, 0)
 	w.open()
 	nothingDown(t, w.server)
 }

@@ -65,7 +65,7 @@ func decode(member string, data json.RawMessage, maxText int) (*input, error) {
 	}
 	for _, name := range sorted(arguments) {
 		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
-			return nil, inputErrorf("%s has no argument %q; it takes %s.", member, shorten(name), listed(fields))
+			return nil, inputErrorf("%s has no argument \"%s\"; it takes %s.", member, shorten(name), listed(fields))
 		}
 	}
 	in := &input{}
@@ -307,7 +307,7 @@ func shorten(text string) string {
 func shown(value json.RawMessage) string { return shorten(string(value)) }
 
 func unknownMember(name string) error {
-	return inputErrorf("There is no member %q; the members are %s.", shorten(name), strings.Join(Members(), ", "))
+	return inputErrorf("There is no member \"%s\"; the members are %s.", shorten(name), strings.Join(Members(), ", "))
 }
 
 // within checks that a point lies within the view.

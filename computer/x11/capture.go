@@ -87,6 +87,7 @@ func (d *Display) capture(ctx context.Context, region image.Rectangle) (*image.R
 	if region.Empty() || !region.In(image.Rect(0, 0, 1<<15, 1<<15)) {
 		return nil, fmt.Errorf("there is no region %v on a display", region)
 	}
+	d.wake()
 	m, err := d.transfer(ctx, region)
 	var mismatch xproto.MatchError
 	if errors.As(err, &mismatch) {

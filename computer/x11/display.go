@@ -76,6 +76,12 @@ func Open(ctx context.Context, name string, o *Options) (*Display, error) {
 
 // prepare sets up the parts of a connected display, in the order of their dependence.
 func (d *Display) prepare(ctx context.Context) (err error) {
+	if err := d.removeKept(ctx); err != nil {
+		return err
+	}
+	if err := d.keepAwake(ctx); err != nil {
+		return err
+	}
 	if d.keyboard, err = newKeyboard(ctx, d.link); err != nil {
 		return err
 	}
@@ -114,6 +120,7 @@ func (d *Display) Close() error {
 	d.keyboard.close(ctx)
 	d.settler.close(ctx)
 	d.capturer.close(ctx)
+	d.keep(ctx) // the last: nothing else may be left
 	d.breakOff()
 	<-d.done
 	return err

@@ -170,3 +170,8 @@ func (p *painter) fillWindow(w xproto.Window, r image.Rectangle, pixel uint32) {
 		p.t.Fatal(err)
 	}
 }
+
+// bounds are those of the display.
+func (p *painter) bounds() image.Rectangle {
+	return image.Rect(0, 0, int(p.screen.WidthInPixels), int(p.screen.HeightInPixels))
+}

@@ -258,9 +258,6 @@ func (f *Fake) Type(ctx context.Context, text string) (int, error) {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || r&0xfffe == 0xfffe || r == unicode.ReplacementChar {
 			return i, &computer.InputError{Text: fmt.Sprintf("the character %U cannot be typed", r)}
 		}
-		if _, ok := computer.KeyOf(r); !ok {
-			return i, &computer.InputError{Text: fmt.Sprintf("The character %U cannot be typed.", r)}
-		}
 		f.app.text = append(f.app.text, r)
 	}
 	return len([]rune(text)), nil

@@ -1,0 +1,378 @@
+package computertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/color"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/loupe-tools/loupe/computer"
+)
+
+// testDesktop tests the contract of computer.Desktop.
+func (s *suite) testDesktop(t *testing.T) {
+	s.run(t, []namedTest{
+		{"Size", testSize},
+		{"Move", testMove},
+		{"Send keeps the order", testOrder},
+		{"Key with its own shift", testOwnShift},
+		{"Release", testRelease},
+		{"Type counts", testTypeCounts},
+		{"Type refuses", testTypeRefuses},
+		{"Type leaves held keys", testTypeHeld},
+		{"Capture", testCapture},
+		{"Capture shows the pointer", testCapturePointer},
+		{"Capture sees what is new", testCaptureFresh},
+		{"Settle", testSettle},
+		{"Ended context", testEndedContext},
+	})
+}
+
+func (t *test) size() image.Point {
+	t.Helper()
+	size, err := t.d.Size(t.Context())
+	if err != nil {
+		t.Fatalf("Size: %v", err)
+	}
+	return size
+}
+
+func (t *test) capture(r image.Rectangle) *image.RGBA {
+	t.Helper()
+	m, err := t.d.Capture(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Capture %v: %v", r, err)
+	}
+	return m
+}
+
+func testSize(t *test) {
+	display := image.Rectangle{Max: t.size()}
+	if area := t.s.Area(t); !area.In(display) || area.Dx() < 200 || area.Dy() < 80 {
+		t.Errorf("the display is %v and the application has %v of it", display, area)
+	}
+}
+
+func testMove(t *test) {
+	area := t.s.Area(t)
+	display := image.Rectangle{Max: t.size()}
+	for _, p := range append(append(corners(display), corners(area)...), randomPoints(area, 10)...) {
+		// Moving to where the pointer is already is no move, and no reason to wait for one.
+		for range 2 {
+			t.send(move(p))
+			if at, err := t.d.Pointer(t.Context()); err != nil || at != p {
+				t.Fatalf("after a move to %v the pointer is said to be at %v (%v)", p, at, err)
+			}
+		}
+		if p.In(area) {
+			t.eventually("the application sees the pointer come", func() bool {
+				moves := only(t.s.Seen(t), Motion)
+				return len(moves) > 0 && moves[len(moves)-1].Point == p
+			})
+		}
+	}
+}
+
+func testOrder(t *test) {
+	area := t.s.Area(t)
+	a, b := area.Min.Add(image.Pt(20, 20)), area.Min.Add(image.Pt(90, 40))
+	t.send(
+		move(a), keyDown(computer.KeyShift), press(computer.LeftButton), release(computer.LeftButton), keyUp(computer.KeyShift),
+		keyDown('x'), keyUp('x'),
+		move(b), press(computer.WheelDown), release(computer.WheelDown),
+		press(computer.RightButton), release(computer.RightButton),
+		keyDown('y'), keyUp('y'),
+	)
+	var got []Seen
+	for _, e := range t.seen() {
+		e.Count = 0
+		if e.Kind != Motion && (e.Kind != Release || e.Button < computer.WheelUp) {
+			got = append(got, e)
+		}
+	}
+	want := []Seen{
+		{Kind: KeyPress, Key: computer.KeyShift},
+		{Kind: Press, Button: computer.LeftButton, Point: a, Modifiers: "shift"},
+		{Kind: Release, Button: computer.LeftButton, Point: a, Modifiers: "shift"},
+		{Kind: KeyRelease, Key: computer.KeyShift, Modifiers: "shift"},
+		{Kind: KeyPress, Key: 'x'},
+		{Kind: KeyRelease, Key: 'x'},
+		{Kind: Press, Button: computer.WheelDown, Point: b},
+		{Kind: Press, Button: computer.RightButton, Point: b},
+		{Kind: Release, Button: computer.RightButton, Point: b},
+		{Kind: KeyPress, Key: 'y'},
+		{Kind: KeyRelease, Key: 'y'},
+	}
+	if got := symbolsOf(got); !reflect.DeepEqual(got, want) {
+		t.Errorf("the application saw\n%v, want\n%v", got, want)
+	}
+}
+
+// symbolsOf gives keys their character where they have several symbols for it, as
+// Cyrillic ones do.
+func symbolsOf(all []Seen) []Seen {
+	for i := range all {
+		if r, ok := all[i].Key.Rune(); ok {
+			if k, ok := computer.KeyOf(r); ok {
+				all[i].Key = k
+			}
+		}
+	}
+	return all
+}
+
+// keysPressed returns the keys that went down, without modifiers.
+func keysPressed(all []Seen) []Seen {
+	var some []Seen
+	for _, e := range symbolsOf(only(all, KeyPress)) {
+		if !isModifier(e.Key) {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+func isModifier(k computer.Key) bool {
+	const shiftL, hyperR, altGr, level5Lock, modeSwitch, numLock = 0xffe1, 0xffee, 0xfe03, 0xfe13, 0xff7e, 0xff7f
+	return k >= shiftL && k <= hyperR || k >= altGr && k <= level5Lock || k == modeSwitch || k == numLock
+}
+
+func testOwnShift(t *test) {
+	for _, k := range []computer.Key{'A', '@', '<', '>', '{', '~', '?', 'é', 'ж', 'Ж', '漢'} {
+		k, _ := computer.KeyOf(rune(k))
+		t.s.Reset(t)
+		t.send(keyDown(k))
+		if keys, _ := t.s.Held(t); keys == 0 {
+			t.Errorf("%v is down, and the desktop holds nothing", k)
+		}
+		t.send(keyUp(k))
+		t.wantNothingHeld()
+		got := keysPressed(t.seen())
+		if len(got) != 1 || got[0].Key != k {
+			t.Errorf("the application saw the keys %v, want %v", got, k)
+		}
+	}
+}
+
+func testRelease(t *test) {
+	at := t.s.Area(t).Min.Add(image.Pt(30, 30))
+	t.send(move(at), keyDown(computer.KeyControl), keyDown('A'), keyDown(computer.KeyReturn),
+		press(computer.LeftButton), press(computer.RightButton))
+	if keys, buttons := t.s.Held(t); keys < 3 || !reflect.DeepEqual(buttons, []computer.Button{1, 3}) {
+		t.Errorf("%d keys and the buttons %v are down, want some and 1 and 3", keys, buttons)
+	}
+	for range 2 {
+		if err := t.d.Release(t.Context()); err != nil {
+			t.Fatalf("Release: %v", err)
+		}
+		t.wantNothingHeld()
+	}
+	all := t.seen()
+	down := map[any]int{}
+	for _, e := range all {
+		switch e.Kind {
+		case Press:
+			down[e.Button]++
+		case Release:
+			down[e.Button]--
+		}
+	}
+	for button, times := range down {
+		if times != 0 {
+			t.Errorf("the application saw button %v go down %d times more than it came up: %v", button, times, all)
+		}
+	}
+}
+
+func testTypeCounts(t *test) {
+	text := ""
+	for _, part := range []string{"", "a", "Zz@{", "éж漢😀", "\n\t", "  aa漢漢"} {
+		n, err := t.d.Type(t.Context(), part)
+		if want := len([]rune(part)); n != want || err != nil {
+			t.Errorf("Type(%q) typed %d (%v), want %d", part, n, err, want)
+		}
+		text += part
+	}
+	t.wantText(text)
+}
+
+func testTypeRefuses(t *test) {
+	const before = "abc漢"
+	n, err := t.d.Type(t.Context(), before+"\uffff"+"def")
+	var input *computer.InputError
+	if !errors.As(err, &input) {
+		t.Fatalf("typing U+FFFF, which is no character, gave %v, want an InputError", err)
+	}
+	if n < 0 || n > len([]rune(before)) {
+		t.Fatalf("%d characters are said to be typed", n)
+	}
+	t.wantText(string([]rune(before)[:n]))
+}
+
+func testTypeHeld(t *test) {
+	t.send(keyDown(computer.KeyShift))
+	if _, err := t.d.Type(t.Context(), "a漢"); err != nil {
+		t.Fatalf("Type: %v", err)
+	}
+	if keys, _ := t.s.Held(t); keys != 1 {
+		t.Errorf("%d keys are down, want the one that was", keys)
+	}
+	t.send(keyUp(computer.KeyShift))
+}
+
+func testCapture(t *test) {
+	display := image.Rectangle{Max: t.size()}
+	painter, paints := t.s.Subject.(Painter)
+	area := t.s.Area(t)
+	want := gradient(area)
+	if paints {
+		painter.Paint(t, want)
+	}
+	t.send(move(area.Min)) // out of the way
+	for _, r := range []image.Rectangle{
+		display,
+		image.Rect(area.Min.X, area.Min.Y, area.Min.X+1, area.Min.Y+1),
+		image.Rect(area.Max.X-1, area.Max.Y-1, area.Max.X, area.Max.Y),
+		{area.Min.Add(image.Pt(51, 31)), area.Max.Sub(image.Pt(3, 1))},
+	} {
+		m := t.capture(r)
+		if m.Rect.Min != (image.Point{}) || m.Rect.Size() != r.Size() {
+			t.Fatalf("the capture of %v has the bounds %v", r, m.Rect)
+		}
+		if !m.Opaque() {
+			t.Errorf("the capture of %v is not opaque", r)
+		}
+		if !paints {
+			continue
+		}
+		common := r.Intersect(area)
+		wrong := 0
+		for y := common.Min.Y; y < common.Max.Y; y++ {
+			for x := common.Min.X; x < common.Max.X; x++ {
+				if x < area.Min.X+50 && y < area.Min.Y+50 {
+					continue // the pointer
+				}
+				if got, want := m.RGBAAt(x-r.Min.X, y-r.Min.Y), want.RGBAAt(x, y); got != want {
+					if wrong++; wrong == 1 {
+						t.Errorf("pixel (%d,%d) of the display is %v, want %v", x, y, got, want)
+					}
+				}
+			}
+		}
+		if wrong > 0 {
+			t.Errorf("%d of the pixels in %v are wrong", wrong, common)
+		}
+	}
+	for _, r := range []image.Rectangle{
+		display.Add(image.Pt(1, 0)), display.Add(image.Pt(0, -1)), {Min: display.Max, Max: display.Max.Add(image.Pt(5, 5))}, {},
+	} {
+		if m, err := t.d.Capture(t.Context(), r); err == nil {
+			t.Errorf("the capture of %v, on a display of %v, is %v and no error", r, display.Max, m.Rect)
+		}
+	}
+}
+
+func testCapturePointer(t *test) {
+	area := t.s.Area(t)
+	painter, ok := t.s.Subject.(Painter)
+	if !ok {
+		return // it cannot be told from what is under it
+	}
+	m := image.NewRGBA(area)
+	for i := range m.Pix {
+		m.Pix[i] = 200
+	}
+	for i := 3; i < len(m.Pix); i += 4 {
+		m.Pix[i] = 255
+	}
+	painter.Paint(t, m)
+	for _, p := range append(corners(area), area.Min.Add(area.Max).Div(2)) {
+		t.send(move(p))
+		around := image.Rectangle{p.Sub(image.Pt(24, 24)), p.Add(image.Pt(25, 25))}.Intersect(area)
+		changed := func() bool {
+			for pix := t.capture(around).Pix; len(pix) > 0; pix = pix[4:] {
+				if !bytes.Equal(pix[:4], []byte{200, 200, 200, 255}) {
+					return true
+				}
+			}
+			return false
+		}
+		t.eventually("the pointer is in the picture", changed)
+	}
+}
+
+func testCaptureFresh(t *test) {
+	area := t.s.Area(t)
+	t.send(move(area.Max.Sub(image.Pt(1, 1))))
+	r := image.Rectangle{area.Min, area.Min.Add(image.Pt(40, 40))}
+	first := t.capture(r)
+	for i := range first.Pix {
+		first.Pix[i] = 7
+	}
+	second := t.capture(r)
+	for _, v := range first.Pix {
+		if v != 7 {
+			t.Fatal("a later capture changed the pixels of an earlier one")
+		}
+	}
+	if bytes.Equal(first.Pix, second.Pix) {
+		t.Fatal("a capture has the pixels that an earlier one was given by its owner")
+	}
+	painter, ok := t.s.Subject.(Painter)
+	if !ok {
+		return
+	}
+	for _, c := range []color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {1, 2, 3, 255}, {255, 255, 255, 255}} {
+		m := image.NewRGBA(r)
+		for i := 0; i < len(m.Pix); i += 4 {
+			copy(m.Pix[i:], []byte{c.R, c.G, c.B, c.A})
+		}
+		painter.Paint(t, m)
+		if got := t.capture(r).RGBAAt(20, 20); got != c {
+			t.Errorf("a capture after painting %v has %v", c, got)
+		}
+	}
+}
+
+func testSettle(t *test) {
+	settler, ok := t.d.(computer.Settler)
+	if !ok {
+		return
+	}
+	t.send(move(t.s.Area(t).Min))
+	if err := settler.Settle(t.Context()); err != nil {
+		t.Errorf("Settle: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := settler.Settle(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("Settle with an ended context: %v, want one that wraps %v", err, context.Canceled)
+	}
+}
+
+func testEndedContext(t *test) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	at := t.s.Area(t).Min.Add(image.Pt(30, 30))
+	for name, do := range map[string]func() error{
+		"Size":    func() error { _, err := t.d.Size(ended); return err },
+		"Capture": func() error { _, err := t.d.Capture(ended, image.Rect(0, 0, 10, 10)); return err },
+		"Pointer": func() error { _, err := t.d.Pointer(ended); return err },
+		"Send": func() error {
+			return t.d.Send(ended, move(at), press(computer.LeftButton), keyDown('x'), keyUp('x'))
+		},
+		"Type": func() error { _, err := t.d.Type(ended, strings.Repeat("xyz漢", 50)); return err },
+	} {
+		if err := do(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with an ended context: %v, want one that wraps %v", name, err, context.Canceled)
+		}
+	}
+	t.wantNothingHeld()
+	if all := only(t.seen(), Press, KeyPress); len(all) > 0 {
+		t.Errorf("the application saw %v", all)
+	}
+}

@@ -34,6 +34,8 @@ const (
 // layout lacks are typed with spare keys, which get other symbols for the time. Caps Lock and the like are taken off
 // for the while. Two connections that type at the same time take turns.
 func (d *Display) Type(ctx context.Context, text string) (int, error) {
+	d.settler.sent()
+	defer d.settler.sent() // what shows by now may not be the last of it
 	return d.keyboard.typeText(ctx, text)
 }
 

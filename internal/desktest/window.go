@@ -53,6 +53,7 @@ type XWindow struct {
 	gc     uint32
 	rect   image.Rectangle
 	slow   atomic.Int64
+	synced chan struct{} // for each answer to Sync
 	done   chan struct{}
 
 	mu     sync.Mutex
@@ -72,7 +73,7 @@ func (s *Server) Window(t testing.TB, o WindowOptions) *XWindow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &XWindow{server: s, client: c, id: c.id(), gc: c.id(), rect: o.Rect, done: make(chan struct{})}
+	w := &XWindow{server: s, client: c, id: c.id(), gc: c.id(), rect: o.Rect, synced: make(chan struct{}), done: make(chan struct{})}
 	w.SetSlow(o.Slow)
 	mapped := false
 	const mapNotify, exposure = 19, 12
@@ -127,7 +128,25 @@ func (w *XWindow) listen() {
 		if err != nil {
 			return
 		}
+		if packet[0] == replyPacket {
+			w.synced <- struct{}{}
+			continue
+		}
 		w.take(packet)
+	}
+}
+
+// Sync returns when the window has logged all that the display had for it by now. Only one
+// goroutine may call it at a time.
+func (w *XWindow) Sync(t testing.TB) {
+	t.Helper()
+	if _, err := w.client.conn.Write(request(opGetInputFocus, 0)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-w.synced:
+	case <-w.done:
+		t.Fatal("the window's connection has ended")
 	}
 }
 
@@ -167,7 +186,7 @@ func (w *XWindow) Events() []XEvent {
 	return append([]XEvent(nil), w.events...)
 }
 
-// Clear forgets what has been logged.
+// Clear forgets what has been logged. See Sync for what is on its way.
 func (w *XWindow) Clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -256,10 +256,11 @@ func (k *keyboard) spare(ctx context.Context, l *layout, others []record, reclai
 		taken[r.code] = true
 	}
 	var empty, media []xproto.Keycode
-	// The lowest code is left alone: programs that know keys by the numbers that the
-	// kernel has for them, which are 8 less, take it for no key.
-	for c := int(l.min) + 1; c <= int(l.max); c++ {
+	for c := int(l.min); c <= int(l.max); c++ {
 		code := xproto.Keycode(c)
+		if hasPurpose(code) {
+			continue
+		}
 		row := l.rows[code]
 		if loan := k.loans[code]; loan != nil {
 			if !reclaim {
@@ -276,6 +277,30 @@ func (k *keyboard) spare(ctx context.Context, l *layout, others []record, reclai
 		}
 	}
 	return k.ungrabbed(ctx, append(empty, media...))
+}
+
+// hasPurpose reports whether programs may act on a key for its number, whatever it makes.
+// Chromium does: a character that it knows no key for is to it what stands at that place of
+// a common keyboard, so that one typed with the number of Reload reloads the page. The
+// numbers are those of Linux's input-event-codes.h and 8.
+func hasPurpose(code xproto.Keycode) bool {
+	switch {
+	case code < 93: // the main block, the function keys and the keypad
+		return true
+	case code == 95, code == 96, code >= 104 && code <= 119: // the rest of them, cursor keys
+		return true
+	case code >= 133 && code <= 139: // Super, Menu, Stop, Again, Props, Undo
+		return true
+	}
+	switch code {
+	case 124, 127, 150, 151, 213, // Power, Pause, Sleep, WakeUp, Suspend
+		141, 142, 143, 145, 146, 189, 190, 182, 214, 242, // Copy, Open, Paste, Cut, Help, New, Redo, Close twice, Save
+		158, 163, 164, 166, 167, 180, 181, 225, // WWW, Mail, Bookmarks, Back, Forward, Homepage, Refresh, Search
+		169, 170, 171, 172, 173, 174, 208, 209, 215, // Eject, media
+		218, 223, 231, 239, 240, 241: // Print, E-mail, Cancel, Send, Reply, Forward
+		return true
+	}
+	return false
 }
 
 // onlyMedia reports whether a key makes only symbols of media and internet keys. The

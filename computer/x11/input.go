@@ -22,9 +22,11 @@ type input struct {
 	keyboard *keyboard
 	mark     *heldMark
 
-	mu       sync.Mutex // held while requests are written, so that they come in one piece
-	released int        // how often Release came: what was planned before it is not carried out
-	state    heldState
+	mu        sync.Mutex // held while requests are written, so that they come in one piece
+	released  int        // how often Release came: what was planned before it is not carried out
+	state     heldState  // as it is when all that was written has been handled
+	written   int        // how often requests were written
+	confirmed int        // up to where the server has handled them
 }
 
 // releaseTime bounds a Release whose context had ended before.
@@ -65,14 +67,14 @@ func (d *Display) Pointer(ctx context.Context) (image.Point, error) {
 }
 
 // Send makes the events happen: all of them, or none when one is refused beforehand, which
-// a point outside the display, a key that the keyboard cannot have and a key or button that
-// is held already are. It returns when the server has handled them.
+// a point outside the display, a key or button that there is none of, and one that is held
+// already are. It returns when the server has handled them.
 func (d *Display) Send(ctx context.Context, events ...computer.Event) error {
 	if len(events) == 0 {
 		return ctx.Err()
 	}
 	d.settler.sent()
-	if err := d.input.send(ctx, d, events); err != nil {
+	if err := d.input.send(ctx, events); err != nil {
 		return fmt.Errorf("sending input: %w", err)
 	}
 	return nil
@@ -96,17 +98,18 @@ func (d *Display) Release(ctx context.Context) error {
 	return nil
 }
 
-// step is an event with what the keyboard needs for it.
+// step is an event with what the display needs for it.
 type step struct {
 	computer.Event
 	stroke stroke // of KeyDown
+	button byte   // of ButtonDown and ButtonUp: the one that the display takes for Button
 }
 
-func (in *input) send(ctx context.Context, d *Display, events []computer.Event) error {
+func (in *input) send(ctx context.Context, events []computer.Event) error {
 	in.mu.Lock()
 	released := in.released
 	in.mu.Unlock()
-	steps, locked, err := in.prepare(ctx, d, events)
+	steps, locked, err := in.prepare(ctx, events)
 	if err != nil {
 		return err
 	}
@@ -118,26 +121,33 @@ func (in *input) send(ctx context.Context, d *Display, events []computer.Event) 
 
 // prepare checks the events and finds out everything that must be asked for, so that
 // nothing need be waited for in between. It tells whether Caps Lock is on, when that counts.
-func (in *input) prepare(ctx context.Context, d *Display, events []computer.Event) (steps []step, locked bool, err error) {
-	var size image.Point
+func (in *input) prepare(ctx context.Context, events []computer.Event) (steps []step, locked bool, err error) {
+	var p pointerFacts
+	if slices.ContainsFunc(events, func(e computer.Event) bool {
+		return e.Kind == computer.Move || e.Kind == computer.ButtonDown || e.Kind == computer.ButtonUp
+	}) {
+		if p, err = in.pointerFacts(ctx); err != nil {
+			return nil, false, err
+		}
+	}
 	types := false
 	steps = make([]step, len(events))
 	for i, e := range events {
 		steps[i].Event = e
 		switch e.Kind {
 		case computer.Move:
-			if size == (image.Point{}) {
-				if size, err = d.Size(ctx); err != nil {
-					return nil, false, err
-				}
-			}
-			if !e.Point.In(image.Rectangle{Max: size}) {
-				return nil, false, fmt.Errorf("the point %v is outside the display, which is %d x %d pixels", e.Point, size.X, size.Y)
+			if !e.Point.In(image.Rectangle{Max: p.size}) {
+				return nil, false, fmt.Errorf("the point %v is outside the display, which is %d x %d pixels", e.Point, p.size.X, p.size.Y)
 			}
 		case computer.ButtonDown, computer.ButtonUp:
-			if e.Button < 1 || e.Button > 255 {
-				return nil, false, fmt.Errorf("there is no button %d", e.Button)
+			at := -1
+			if e.Button > 0 && e.Button < 256 {
+				at = slices.Index(p.buttons, byte(e.Button))
 			}
+			if at < 0 {
+				return nil, false, &computer.InputError{Text: fmt.Sprintf("the mouse has no button %d", e.Button)}
+			}
+			steps[i].button = byte(at + 1)
 		case computer.KeyDown:
 			if steps[i].stroke, err = in.keyboard.stroke(ctx, e.Key); err != nil {
 				return nil, false, err
@@ -156,6 +166,29 @@ func (in *input) prepare(ctx context.Context, d *Display, events []computer.Even
 		locked = state.locked&modLock != 0
 	}
 	return steps, locked, nil
+}
+
+// pointerFacts are the size of the display, in pixels, and the order of the pointer's
+// buttons: what the display takes its buttons 1, 2, 3 and so on for. A left-handed user has
+// exchanged some.
+type pointerFacts struct {
+	size    image.Point
+	buttons []byte
+}
+
+func (in *input) pointerFacts(ctx context.Context) (pointerFacts, error) {
+	return await(ctx, in.link, func() (pointerFacts, error) {
+		size, order := xproto.GetGeometry(in.x, xproto.Drawable(in.root)), xproto.GetPointerMapping(in.x)
+		s, err := size.Reply()
+		if err != nil {
+			return pointerFacts{}, fmt.Errorf("asking for the display's size: %w", err)
+		}
+		o, err := order.Reply()
+		if err != nil {
+			return pointerFacts{}, fmt.Errorf("asking for the order of the buttons: %w", err)
+		}
+		return pointerFacts{image.Pt(int(s.Width), int(s.Height)), o.Map}, nil
+	})
 }
 
 // isCharacter tells whether a key makes a character, which Caps Lock may change.
@@ -177,9 +210,9 @@ func (in *input) perform(ctx context.Context, steps []step, locked bool, release
 		in.mu.Unlock()
 		return err
 	}
-	cookies := in.carryOut(actions, next)
+	w := in.carryOut(actions, next)
 	in.mu.Unlock()
-	return in.confirm(cookies)
+	return in.confirm(w)
 }
 
 // errReleased is the error of a Send that a Release overtook.
@@ -188,20 +221,29 @@ var errReleased = errors.New("everything was released before the input was sent"
 func (in *input) release() error {
 	in.mu.Lock()
 	in.released++
-	var next heldState
 	actions := in.state.releaseAll()
-	if len(actions) == 0 {
+	if len(actions) == 0 && in.written == in.confirmed {
 		in.mu.Unlock()
 		return nil
 	}
-	cookies := in.carryOut(actions, next)
+	w := in.carryOut(actions, heldState{})
 	in.mu.Unlock()
-	return in.confirm(cookies)
+	err := in.confirm(w)
+	if isRefusal(errors.Unwrap(err)) {
+		return nil // what the display does not know is not held there
+	}
+	return err
+}
+
+// writing is a number of requests that have been written together.
+type writing struct {
+	number  int
+	cookies []*xgb.Cookie
 }
 
 // carryOut writes the requests for the actions, after which the given state is that of the
 // display. It does not wait. The caller holds the lock.
-func (in *input) carryOut(actions []action, next heldState) []*xgb.Cookie {
+func (in *input) carryOut(actions []action, next heldState) writing {
 	// While it lasts, all that is held before, meanwhile and after is announced: should
 	// the process be killed within, the next one knows what to release.
 	most := in.state.all()
@@ -217,7 +259,8 @@ func (in *input) carryOut(actions []action, next heldState) []*xgb.Cookie {
 	}
 	in.mark.announce(next.all())
 	in.state = next
-	return cookies
+	in.written++
+	return writing{in.written, cookies}
 }
 
 // write writes the request for an action.
@@ -255,11 +298,15 @@ func holdLockOff(k *keyboard, off bool) *xgb.Cookie {
 }
 
 // confirm waits until the server has handled what was written, and returns the first error.
-func (in *input) confirm(cookies []*xgb.Cookie) error {
-	if _, err := xproto.GetInputFocus(in.x).Reply(); err != nil {
+func (in *input) confirm(w writing) error {
+	_, err := xproto.GetInputFocus(in.x).Reply()
+	in.mu.Lock()
+	in.confirmed = max(in.confirmed, w.number) // or it is gone, and so is all that was held
+	in.mu.Unlock()
+	if err != nil {
 		return err
 	}
-	for _, cookie := range cookies {
+	for _, cookie := range w.cookies {
 		if err := cookie.Check(); err != nil {
 			return fmt.Errorf("the display refused it: %w", err)
 		}
@@ -297,8 +344,9 @@ type heldState struct {
 
 // hold is a key or a button that is held, with the modifier keys that it needs.
 type hold struct {
-	key       computer.Key // 0 for a button
-	things    []thing      // in the order of pressing, the key or button itself last
+	key       computer.Key    // of a key
+	button    computer.Button // of a button
+	things    []thing         // in the order of pressing, the key or button itself last
 	character bool
 }
 
@@ -333,17 +381,20 @@ func (s *heldState) apply(steps []step, locked bool) ([]action, error) {
 		case computer.Move:
 			actions = append(actions, action{move: true, point: e.Point})
 		case computer.ButtonDown:
-			button := thing{heldButton, byte(e.Button)}
+			button := thing{heldButton, e.button}
 			if s.isDown(button) {
 				return nil, &computer.InputError{Text: fmt.Sprintf("button %d of the mouse is held down already", e.Button)}
 			}
-			s.holds = append(s.holds, hold{things: []thing{button}})
+			s.holds = append(s.holds, hold{button: e.Button, things: []thing{button}})
 			actions = append(actions, action{press: true, thing: button})
 		case computer.ButtonUp:
-			// Also when it was not pressed here: the display has it released then.
-			button := thing{heldButton, byte(e.Button)}
-			s.holds = slices.DeleteFunc(s.holds, func(h hold) bool { return h.main() == button })
-			actions = append(actions, action{thing: button})
+			i := slices.IndexFunc(s.holds, func(h hold) bool { return h.button == e.Button })
+			if i < 0 {
+				// Whoever pressed it, it is to be up.
+				actions = append(actions, action{thing: thing{heldButton, e.button}})
+				break
+			}
+			actions = append(actions, s.let(i)...)
 		case computer.KeyDown:
 			pressed, err := s.press(e.Key, e.stroke, locked)
 			if err != nil {
@@ -352,7 +403,7 @@ func (s *heldState) apply(steps []step, locked bool) ([]action, error) {
 			actions = append(actions, pressed...)
 		case computer.KeyUp:
 			for i, h := range slices.Backward(s.holds) {
-				if h.key == e.Key && h.main().kind == heldKey {
+				if h.button == 0 && h.key == e.Key {
 					actions = append(actions, s.let(i)...)
 					break
 				}

@@ -261,18 +261,33 @@ func TestSendButtons(t *testing.T) {
 	if got, want := w.got(), "+Control_L +5/ctrl -5/ctrl -Control_L/ctrl"; got != want {
 		t.Errorf("the window got %s, want %s", got, want)
 	}
-	for _, b := range []computer.Button{-1, 0, 256, 257} {
-		if err := w.display.Send(t.Context(), click(b)...); err == nil {
-			t.Errorf("there is a button %d", b)
+	var input *computer.InputError
+	for _, b := range []computer.Button{-1, 0, 200, 256, 257} {
+		if err := w.display.Send(t.Context(), click(b)...); !errors.As(err, &input) || !strings.Contains(err.Error(), "no button") {
+			t.Errorf("button %d: %v", b, err)
 		}
-	}
-	err := w.display.Send(t.Context(), click(200)...)
-	if err == nil || !strings.Contains(err.Error(), "the display refused it") {
-		t.Errorf("button 200: %v", err)
 	}
 	if got := w.got(); got != "" {
 		t.Errorf("buttons that do not exist sent %s", got)
 	}
+}
+
+// TestSendLeftHanded holds that the left button is the one that applications take for it.
+func TestSendLeftHanded(t *testing.T) {
+	w := newWitness(t, desktest.Options{})
+	order := []byte{3, 2, 1, 4, 5, 6, 7, 8, 9, 10}
+	if _, err := xproto.SetPointerMapping(w.display.x, byte(len(order)), order).Reply(); err != nil {
+		t.Fatal(err)
+	}
+	w.send(click(computer.LeftButton)...)
+	w.send(computer.Event{Kind: computer.ButtonDown, Button: computer.RightButton})
+	if got, want := w.got(), "+1 -1 +3"; got != want {
+		t.Errorf("the window got %s, want %s", got, want)
+	}
+	if err := w.display.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	nothingDown(t, w.server)
 }
 
 // TestSendHeld holds that what is pressed in one Send stays down until it is released.
@@ -340,10 +355,16 @@ func TestRelease(t *testing.T) {
 		}
 	}
 
-	// What a Send pressed that failed later is released, too.
-	err := w.display.Send(t.Context(), append(press(computer.KeyShift), click(200)...)...)
-	if err == nil {
-		t.Error("there is a button 200")
+	// What a Send pressed of which the display refused a part is released, too.
+	w.display.input.mu.Lock()
+	next := heldState{holds: []hold{{key: 1, things: []thing{{heldKey, 50}, {heldKey, 1}}}}} // there is no keycode 1
+	written := w.display.input.carryOut([]action{{press: true, thing: thing{heldKey, 50}}, {press: true, thing: thing{heldKey, 1}}}, next)
+	w.display.input.mu.Unlock()
+	if err := w.display.input.confirm(written); err == nil || !strings.Contains(err.Error(), "the display refused it") {
+		t.Errorf("pressing a key that does not exist: %v", err)
+	}
+	if keys := w.server.KeysDown(t); !slices.Equal(keys, []byte{50}) {
+		t.Errorf("down are the keys %v", keys)
 	}
 	if err := w.display.Release(t.Context()); err != nil {
 		t.Error(err)
@@ -666,5 +687,39 @@ func BenchmarkSend(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestSendLayouts holds that a key is its symbol whatever the layout: with AltGr where it
+// takes that, on a spare key where the layout has none.
+func TestSendLayouts(t *testing.T) {
+	w := newWitness(t, desktest.Options{})
+	for _, c := range []struct{ layout, text, want string }{
+		{"de", "z", "+z -z"},
+		{"de", "ctrl+z", "+Control_L +z/ctrl -z/ctrl -Control_L/ctrl"},
+		{"de", "ß", "+ssharp -ssharp"},
+		{"de", "<", "+less -less"},
+		{"de", ">", "+Shift_L +greater/shift -greater/shift -Shift_L/shift"},
+		{"de", "@", "+ISO_Level3_Shift +at/mod5 -at/mod5 -0x0/mod5"}, // nothing is on AltGr's own third level
+		{"de", "ctrl++", "+Control_L +plus/ctrl -plus/ctrl -Control_L/ctrl"},
+		{"fr", "1", "+Shift_L +1/shift -1/shift -Shift_L/shift"},
+		{"fr", "ctrl+a", "+Control_L +a/ctrl -a/ctrl -Control_L/ctrl"},
+		{"ru", "ф", "+Cyrillic_ef -Cyrillic_ef"},
+		{"ru", "Ф", "+Shift_L +Cyrillic_EF/shift -Cyrillic_EF/shift -Shift_L/shift"},
+		{"ru", "ctrl+c", "+Control_L +c/ctrl -c/ctrl -Control_L/ctrl"},
+		{"ru", "Return", "+Return -Return"},
+		{"us", "漢", "+U+6F22 -U+6F22"},
+		{"us", "ctrl+é", "+Control_L +eacute/ctrl -eacute/ctrl -Control_L/ctrl"},
+		{"us", "XF86AudioPlay", "+XF86AudioPlay -XF86AudioPlay"},
+		{"us", "F20", "+F20 -F20"},
+		{"us", "kp_5", "+KP_5 -KP_5"},
+	} {
+		w.server.Layout(t, c.layout)
+		w.window.Clear()
+		w.chord(c.text)
+		if got := w.got(); got != c.want {
+			t.Errorf("%s under %s: the window got\n%s\nwant\n%s", c.text, c.layout, got, c.want)
+		}
+		nothingDown(t, w.server)
 	}
 }

@@ -123,6 +123,9 @@ func (t *Toolset) look(ctx context.Context) (screen *image.RGBA, text []string, 
 			return nil, nil, err
 		}
 		blank, c, pointer := t.blank(ctx, screen)
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
 		if !blank {
 			return screen, nil, nil
 		}

@@ -1,5 +1,5 @@
-// Command loupe looks closely: it asks a vision model about images and lets it zoom into
-// the originals. Run "loupe --help" for its verbs.
+// Command loupe looks closely, and acts: it asks a vision model about images and lets it
+// zoom into the originals, and it drives a display with the computer toolset. Run "loupe --help" for its verbs.
 package main
 
 import (
@@ -28,6 +28,7 @@ type cli struct {
 	Ask    askCmd    `cmd:"" help:"Ask a question about one or more images."`
 	View   viewCmd   `cmd:"" help:"Make the copy of an image that a model sees."`
 	Zoom   zoomCmd   `cmd:"" help:"Cut a region from an image and magnify it, as a model's zoom does."`
+	Act    actCmd    `cmd:"" help:"Act on an X display as the computer toolset does: one turn of tool_use blocks, or one member."`
 	Doctor doctorCmd `cmd:"" help:"Say what is missing on this machine and the command that installs it."`
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
@@ -86,7 +87,8 @@ func run(env *environment, args []string) int {
 	exited := -1 // set by --help and --version, which end the command in the parser
 	parser, err := kong.New(&cli{},
 		kong.Name("loupe"),
-		kong.Description("Eyes for vision models: ask about an image, and let the model zoom into the original.\n\n"+
+		kong.Description("Eyes and hands for vision models: ask about an image, and let the model zoom into the original; "+
+			"act on a display as the computer toolset does.\n\n"+
 			"Exit status: 0 done, 1 the work failed, 2 wrong usage."),
 		kong.Writers(env.stdout, env.stderr),
 		kong.Exit(func(code int) { exited = code }),
@@ -97,7 +99,7 @@ func run(env *environment, args []string) int {
 		env.warn("%v", err)
 		return exitFailed
 	}
-	command, err := parser.Parse(protectNegatives(args))
+	command, err := parser.Parse(joinValues(protectNegatives(args)))
 	if exited >= 0 {
 		return exited
 	}

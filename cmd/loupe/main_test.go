@@ -36,6 +36,13 @@ func TestMain(m *testing.M) {
 //	claim FILE W H     write a PNG that claims a size and holds nothing
 //	truncate FILE N    keep the first N bytes of a file
 //	imagesize FILE W H the image file has that size
+//	display [WxH]      start an X display, 800x600 by default, and set $DISPLAY; more arguments are the server's
+//	terminal           start a terminal on it, which has the keyboard focus
+//	typed TEXT         the terminal's program has read this, in Go's notation, and nothing else
+//	logging            cover the display with a window that logs what happens to it
+//	logged TEXT        the window sees these events, such as "press 1 @10,20 release 1 @10,20"
+//	held               wait until a key or button is down
+//	released           no key and no button is down
 func TestScripts(t *testing.T) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -56,6 +63,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("CHARTS", charts)
 			env.Setenv("IMAGES", filepath.Join(goroot, "src", "image", "testdata"))
 			env.Values["double"] = &double{t: t}
+			env.Values["desk"] = &desk{t: env.T().(testing.TB)}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -66,6 +74,13 @@ func TestScripts(t *testing.T) {
 			"claim":     writeClaim,
 			"truncate":  truncate,
 			"imagesize": checkSize,
+			"display":   startDisplay,
+			"terminal":  startTerminal,
+			"typed":     checkTyped,
+			"logging":   startLogging,
+			"logged":    checkLogged,
+			"held":      waitHeld,
+			"released":  checkReleased,
 		},
 	})
 }

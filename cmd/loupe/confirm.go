@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/loupe-tools/loupe/computer"
+)
+
+// When a person is asked before an action.
+const (
+	confirmAlways = "always"
+	confirmRisky  = "risky" // before what reaches the keyboard
+	confirmNever  = "never"
+)
+
+// reachesKeyboard has the members that confirmRisky asks about.
+var reachesKeyboard = map[string]bool{"type": true, "key": true, "hold_key": true}
+
+// gate decides on each action of one turn: by policy, or by asking the person at the
+// terminal. Standard input may be the turn, so it is the controlling terminal that is read.
+type gate struct {
+	mode string
+
+	terminal *os.File // nil until the first question
+	lines    *bufio.Reader
+	nobody   bool            // there is no terminal to ask at
+	always   map[string]bool // members that the person has approved for this turn
+	stopped  bool
+}
+
+const question = "  Allow it? yes, no [reason], always (every %s of this turn), stop: "
+
+// confirm is a [computer.Options.Confirm].
+func (g *gate) confirm(ctx context.Context, action computer.Action) computer.Decision {
+	switch {
+	case g.mode == confirmNever, g.mode == confirmRisky && !reachesKeyboard[action.Member], g.always[action.Member]:
+		return computer.Decision{Approved: true}
+	case g.stopped:
+		return computer.Decision{Reason: "the person stopped this turn"}
+	}
+	if g.terminal == nil && !g.open() {
+		return computer.Decision{Reason: "nobody is there to confirm it"}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = g.terminal.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	// A terminal that is gone answers no question either.
+	_, _ = fmt.Fprintf(g.terminal, "loupe: %s\n", printable(action.Description))
+	for {
+		_, _ = fmt.Fprintf(g.terminal, question, action.Member)
+		line, err := g.lines.ReadString('\n')
+		if err != nil {
+			_, _ = fmt.Fprintln(g.terminal)
+			if ctx.Err() == nil {
+				g.stopped = true
+			}
+			return computer.Decision{Reason: "no answer came to the question whether it may run"}
+		}
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch strings.ToLower(strings.TrimRight(word, ",.:;")) {
+		case "y", "yes":
+			return computer.Decision{Approved: true}
+		case "a", "always":
+			if g.always == nil {
+				g.always = map[string]bool{}
+			}
+			g.always[action.Member] = true
+			return computer.Decision{Approved: true}
+		case "n", "no":
+			return computer.Decision{Reason: strings.TrimSpace(printable(rest))}
+		case "s", "stop":
+			g.stopped = true
+			return computer.Decision{Reason: "the person stopped this turn"}
+		}
+	}
+}
+
+// open opens the controlling terminal, once.
+func (g *gate) open() bool {
+	if g.nobody {
+		return false
+	}
+	terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		g.nobody = true
+		return false
+	}
+	g.terminal, g.lines = terminal, bufio.NewReader(terminal)
+	return true
+}
+
+// close closes the terminal, and says why an action was refused that nobody was asked about.
+func (g *gate) close(env *environment) {
+	if g.terminal != nil {
+		_ = g.terminal.Close()
+	}
+	if g.nobody {
+		env.warn("there is no terminal to ask at, so an action was refused; where nobody has to agree, say --confirm never.")
+	}
+}

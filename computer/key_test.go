@@ -143,6 +143,13 @@ func TestParseKeys(t *testing.T) {
 		{"ctrl+shift", []Key{control, shift}},
 		{"meta-x|cmd+X|win+x", []Key{super, 'x'}},
 		{"altgr+E", []Key{KeyAltGr, 'E'}},
+		{"⌘+c|⌘+C", []Key{super, 'c'}},
+		{"⌃+⇧+←", []Key{control, shift, left}},
+		{"→", []Key{right}},
+		{"⏎", []Key{KeyReturn}},
+		{"U+2192", []Key{0x1002192}},
+		{"ctrl+,", []Key{control, ','}},
+		{"ctrl+space|ctrl-space", []Key{control, ' '}},
 		{"f+u", []Key{'f', 'u'}},
 		{"a+b+c+d+e+f+g+h", []Key{'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'}},
 	} {
@@ -280,6 +287,11 @@ func TestKeyNames(t *testing.T) {
 		}
 		if strings.HasPrefix(want.String(), "0x") {
 			t.Errorf("%s is the key %v, which does not exist", name, want)
+		}
+	}
+	for sign, want := range keySigns {
+		if keys, err := ParseKeys(string(sign)); err != nil || !slices.Equal(keys, []Key{want}) {
+			t.Errorf("ParseKeys(%q) = %v, %v; want %v", sign, keys, err, want)
 		}
 	}
 }

@@ -89,6 +89,13 @@ var keyNames = map[string]Key{
 	"eject": 0x1008ff2c, "sleep": 0x1008ff2f, "wakeup": 0x1008ff2b,
 }
 
+// keySigns are the signs that stand on keys and in menus in the place of a name.
+var keySigns = map[rune]Key{
+	'⌘': KeySuper, '⌥': KeyAlt, '⎇': KeyAlt, '⇧': KeyShift, '⌃': KeyControl, '⎈': KeyControl, '⇪': 0xffe5,
+	'⏎': KeyReturn, '↵': KeyReturn, '↩': KeyReturn, '⌫': KeyBackSpace, '⌦': KeyDelete, '⎋': KeyEscape, '⇥': KeyTab, '↹': KeyTab, '␣': ' ',
+	'←': 0xff51, '↑': 0xff52, '→': 0xff53, '↓': 0xff54, '⇞': 0xff55, '⇟': 0xff56, '↖': 0xff50, '↘': 0xff57,
+}
+
 // keypadNames are other names for keys of the keypad, after their prefix.
 var keypadNames = map[string]string{
 	"plus": "add", "minus": "subtract", "star": "multiply", "asterisk": "multiply", "times": "multiply",

@@ -23,7 +23,8 @@ const (
 // Names are taken in any case: those of X, with or without the underscore, those of web
 // pages (ArrowUp, KeyA, NumpadEnter), and what people write, such as esc, pgup, cmd or
 // volumeup. The command and Windows keys and meta are Super; Meta_L is X's own. Every
-// single character is a key, and so is U+XXXX. Parts are joined by "+", with or without
+// single character is a key, and so is U+XXXX; signs such as ⌘ and ← are the keys that they
+// stand on, since to write them is what type is for. Parts are joined by "+", with or without
 // spaces around it; the plus key itself is a "+" in the place of a part, or "plus". After
 // a modifier a "-" may stand for the "+", as in ctrl-c.
 //
@@ -34,10 +35,8 @@ const (
 // two "+", the same key twice, more than eight keys, or several chords in one text.
 // Keys that act on the display itself, such as Terminate_Server, are refused.
 func ParseKeys(text string) ([]Key, error) {
-	if r, size := utf8.DecodeRuneInString(text); size == len(text) {
-		if key, ok := KeyOf(r); ok && (r != utf8.RuneError || size > 1) {
-			return []Key{key}, nil // also a space, a newline and a tab
-		}
+	if key, ok := keyOfText(text); ok {
+		return []Key{key}, nil // also a space, a newline and a tab
 	}
 	parts, err := splitChord(text)
 	if err != nil {
@@ -153,13 +152,22 @@ func splitDashes(part string) (parts []string) {
 	}
 }
 
+// keyOfText returns the key of a text that is a single character.
+func keyOfText(text string) (Key, bool) {
+	r, size := utf8.DecodeRuneInString(text)
+	if size != len(text) || r == utf8.RuneError && size <= 1 {
+		return 0, false
+	}
+	if key, ok := keySigns[r]; ok {
+		return key, true
+	}
+	return KeyOf(r)
+}
+
 // keyNamed returns the key of a name or a single character.
 func keyNamed(name string) (Key, bool) {
-	if r, size := utf8.DecodeRuneInString(name); size == len(name) {
-		if r == utf8.RuneError && size <= 1 {
-			return 0, false
-		}
-		return KeyOf(r)
+	if _, size := utf8.DecodeRuneInString(name); size == len(name) {
+		return keyOfText(name)
 	}
 	if strings.Trim(name, "-_") != name {
 		return 0, false

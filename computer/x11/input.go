@@ -270,6 +270,10 @@ func (in *input) write(a action) *xgb.Cookie {
 	}
 	switch {
 	case a.move:
+		if len(in.setup.Roots) > 1 {
+			// XTEST moves the pointer on the screen that it is on.
+			xproto.WarpPointer(in.x, 0, in.root, 0, 0, 0, 0, int16(a.point.X), int16(a.point.Y))
+		}
 		return fake(xproto.MotionNotify, 0, in.root, a.point)
 	case a.kind == heldKey && a.press:
 		return fake(xproto.KeyPress, a.code, 0, image.Point{})

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/jezek/xgb/xproto"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/loupe-tools/loupe/computer"
 	"github.com/loupe-tools/loupe/internal/desktest"
@@ -426,6 +428,90 @@ func TestCloseReleases(t *testing.T) {
 	}
 }
 
+func TestSendClosed(t *testing.T) {
+	w := newWitness(t, desktest.Options{})
+	d := w.another()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Send(t.Context(), click(1)...); !errors.Is(err, computer.ErrClosed) {
+		t.Errorf("sending after closing: %v", err)
+	}
+	if err := d.Release(t.Context()); err != nil {
+		t.Errorf("releasing after closing: %v", err)
+	}
+}
+
+// TestSendScreens holds that a display's points are those of its own screen.
+func TestSendScreens(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Args: []string{"-screen", "1", "800x600x24"}})
+	second, err := Open(t.Context(), s.Name()+".1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if _, err := second.Pointer(t.Context()); err == nil || !strings.Contains(err.Error(), "another screen") {
+		t.Errorf("where the pointer is, which is on another screen: %v", err)
+	}
+	if err := second.Send(t.Context(), moveTo(799, 599)); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := second.Pointer(t.Context()); err != nil || at != image.Pt(799, 599) {
+		t.Errorf("the pointer is at %v, %v", at, err)
+	}
+	if err := second.Send(t.Context(), moveTo(800, 0)); err == nil {
+		t.Error("a point outside the second screen is taken")
+	}
+}
+
+// TestHeldState holds, whatever is pressed and let go, that exactly what is held is down,
+// that nothing is pressed or released twice, and that Caps Lock is as it was in the end.
+func TestHeldState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s heldState
+		locked, down := rapid.Bool().Draw(t, "locked"), map[thing]bool{}
+		check := func(actions []action) {
+			for _, a := range actions {
+				if down[a.thing] == a.press {
+					t.Fatalf("%v is pressed or released twice", a.thing)
+				}
+				down[a.thing] = a.press
+			}
+			all := s.all()
+			for one := range down {
+				if down[one] != slices.Contains(all, one) {
+					t.Fatalf("held is %v, down is %v", all, down)
+				}
+			}
+		}
+		keys := rapid.SampledFrom([]computer.Key{'a', 'A', 'b', computer.KeyShift, computer.KeyAltGr, 'Ä'})
+		strokes := map[computer.Key]stroke{
+			'a': {code: 38}, 'A': {38, []xproto.Keycode{50}}, 'b': {code: 56}, 'Ä': {48, []xproto.Keycode{50, 108}},
+			computer.KeyShift: {code: 50}, computer.KeyAltGr: {code: 108},
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "events") {
+			key := keys.Draw(t, "key")
+			e := step{Event: computer.Event{Kind: computer.KeyUp, Key: key}}
+			if rapid.Bool().Draw(t, "down") {
+				e.Kind, e.stroke = computer.KeyDown, strokes[key]
+			}
+			before := s.clone()
+			actions, err := s.apply([]step{e}, locked)
+			if err != nil {
+				s = before
+				continue
+			}
+			check(actions)
+			if typed := slices.ContainsFunc(s.holds, func(h hold) bool { return h.character }); s.lockOff != (locked && typed) {
+				t.Fatalf("Caps Lock is held off: %v, while held are %v", s.lockOff, s.holds)
+			}
+		}
+		actions := s.releaseAll()
+		s = heldState{}
+		check(actions)
+	})
+}
+
 // TestTwoDisplays holds that connections do not release what others hold that live.
 func TestTwoDisplays(t *testing.T) {
 	w := newWitness(t, desktest.Options{})
@@ -599,12 +685,16 @@ func TestMarkOfAnother(t *testing.T) {
 
 func TestSendWithoutXTEST(t *testing.T) {
 	s := desktest.Xvfb(t, desktest.Options{Args: []string{"-extension", "XTEST"}})
+	before := goleak.IgnoreCurrent()
 	d, err := Open(t.Context(), s.Name(), nil)
 	if err == nil {
 		_ = d.Close()
 	}
 	if err == nil || !strings.Contains(err.Error(), "XTEST") {
 		t.Errorf("opening a display without XTEST: %v", err)
+	}
+	if err := goleak.Find(before); err != nil {
+		t.Error(err)
 	}
 }
 

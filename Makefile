@@ -9,11 +9,11 @@ FUZZTIME ?= 30s   # how long each fuzz target runs
 BENCH    ?= .     # which benchmarks run, a regular expression
 BENCHARGS ?=      # more arguments for the reader's benchmark
 
-.PHONY: help setup build demo test check bench bench-reader fuzz lint fmt update clean
+.PHONY: help setup build demo demo-computer test check bench bench-reader bench-computer fuzz lint fmt update clean
 .NOTPARALLEL:
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the Debian packages that are missing (as root, or with sudo)
 	@scripts/setup test
@@ -26,6 +26,11 @@ demo: ## draw a dense chart, ask it a question, print each zoom and the answer
 	@scripts/setup build demo
 	@go build -o bin/loupe ./cmd/loupe
 	@scripts/demo
+
+demo-computer: ## type into a terminal on a display of its own, and keep the screenshot
+	@scripts/setup build desktop
+	@go build -o bin/loupe ./cmd/loupe
+	@scripts/demo-computer
 
 test: setup check ## the whole test suite: formatting, vet, a build without cgo, tests with the race detector
 	CGO_ENABLED=0 go build ./...
@@ -43,6 +48,10 @@ bench: ## measure speed; BENCH=regexp chooses
 bench-reader: ## how many of 50 charts the built-in reader gets right, with zoom and without
 	@scripts/setup build demo
 	go run ./reader/bench $(BENCHARGS)
+
+bench-computer: ## how fast the computer toolset acts, beside xdotool and scrot
+	@scripts/setup build desktop
+	go test -run '^$$' -bench . -benchtime 1x -timeout 15m ./computer/bench
 
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	@scripts/setup test

@@ -449,7 +449,7 @@ func TestSendScreens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer second.Close()
+	defer func() { _ = second.Close() }()
 	if _, err := second.Pointer(t.Context()); err == nil || !strings.Contains(err.Error(), "another screen") {
 		t.Errorf("where the pointer is, which is on another screen: %v", err)
 	}
@@ -517,7 +517,7 @@ func TestTwoDisplays(t *testing.T) {
 	w := newWitness(t, desktest.Options{})
 	w.send(append(press(computer.KeyControl), computer.Event{Kind: computer.ButtonDown, Button: computer.LeftButton})...)
 	other := w.another()
-	defer other.Close()
+	defer func() { _ = other.Close() }()
 	if err := other.Send(t.Context(), press('x')...); err != nil {
 		t.Fatal(err)
 	}
@@ -611,6 +611,7 @@ func (w *witness) gone(owner xproto.Window) {
 // display, and not before: nobody else knows.
 func TestKilled(t *testing.T) {
 	w := newWitness(t, desktest.Options{})
+	w.chord("Caps_Lock")
 	kill := w.hold("hold")
 	if keys := w.server.KeysDown(t); len(keys) != 3 {
 		t.Errorf("the process holds %v, want Control, Shift and a", keys)
@@ -634,6 +635,11 @@ func TestKilled(t *testing.T) {
 	nothingDown(t, w.server)
 	if found, err := marks(t.Context(), w.display.link); err != nil || len(found) > 0 {
 		t.Errorf("left on the root window: %v, %v", found, err)
+	}
+	w.got()
+	w.chord("Tab")
+	if got, want := w.got(), "+Tab/lock -Tab/lock"; got != want {
+		t.Errorf("Caps Lock is not as it was: the window got %s, want %s", got, want)
 	}
 }
 

@@ -235,6 +235,13 @@ func (in *input) release() error {
 	return err
 }
 
+// announceTyped announces the keys that Type is going to press and release, or that it has.
+func (in *input) announceTyped(codes ...xproto.Keycode) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.mark.announceTyped(codes)
+}
+
 // writing is a number of requests that have been written together.
 type writing struct {
 	number  int

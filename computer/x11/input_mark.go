@@ -21,6 +21,8 @@ import (
 type heldMark struct {
 	*keyboard
 	name      xproto.Atom
+	held      []thing // by Send
+	typed     []thing // about to be pressed and released by Type
 	announced []thing
 }
 
@@ -36,12 +38,31 @@ func newHeldMark(ctx context.Context, k *keyboard) (*heldMark, error) {
 	return &heldMark{keyboard: k, name: name}, err
 }
 
-// announce says what is held from now on. It does not wait.
-func (m *heldMark) announce(things []thing) {
+// announce says what is held from now on. It does not wait. The caller holds the input's
+// lock.
+func (m *heldMark) announce(held []thing) {
+	m.held = held
+	m.write()
+}
+
+// announceTyped says which keys are going to be pressed and released in what follows.
+func (m *heldMark) announceTyped(codes []xproto.Keycode) {
+	m.typed = nil
+	for _, code := range codes {
+		if t := (thing{heldKey, byte(code)}); !slices.Contains(m.typed, t) {
+			m.typed = append(m.typed, t)
+		}
+	}
+	m.write()
+}
+
+// write writes the property, when it is not as it should be.
+func (m *heldMark) write() {
+	things := slices.Concat(m.held, m.typed)
 	if slices.Equal(things, m.announced) {
 		return
 	}
-	m.announced = slices.Clone(things)
+	m.announced = things
 	if len(things) == 0 {
 		xproto.DeleteProperty(m.x, m.root, m.name)
 		return

@@ -114,7 +114,7 @@ type tail struct {
 func (w *tail) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	const most = 16 << 10
+	const most = 4 << 10
 	w.text = append(w.text, p...)
 	if extra := len(w.text) - most; extra > 0 {
 		w.text = append(w.text[:0], w.text[extra:]...)

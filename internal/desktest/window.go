@@ -3,6 +3,7 @@ package desktest
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
 	"net"
@@ -109,6 +110,11 @@ func (s *Server) Window(t testing.TB, o WindowOptions) *XWindow {
 		})
 	}
 	if err == nil {
+		// A compositor that has just started covers the display with a window of its own,
+		// and a little later lets the pointer through it.
+		err = wait(s.process, func() error { return w.underPointer() })
+	}
+	if err == nil {
 		err = c.do(request(opSetInputFocus, toParent, w.id, uint32(currentTime)))
 	}
 	if err != nil {
@@ -118,6 +124,20 @@ func (s *Server) Window(t testing.TB, o WindowOptions) *XWindow {
 	t.Cleanup(w.Close)
 	go w.listen()
 	return w
+}
+
+// underPointer returns an error when the pointer is within the window but another window
+// has it.
+func (w *XWindow) underPointer() error {
+	reply, err := w.server.probe.ask(request(opQueryPointer, 0, w.server.probe.root))
+	if err != nil {
+		return err
+	}
+	at := image.Pt(int(int16(binary.LittleEndian.Uint16(reply[16:]))), int(int16(binary.LittleEndian.Uint16(reply[18:]))))
+	if top := binary.LittleEndian.Uint32(reply[12:]); at.In(w.rect) && top != w.id {
+		return fmt.Errorf("the pointer is over window %#x, not %#x", top, w.id)
+	}
+	return nil
 }
 
 // listen reads events until the connection ends.

@@ -34,6 +34,10 @@ type keyboard struct {
 	window   xproto.Window         // which got the last keys
 	lastUsed time.Time             // of lent keys
 	timer    *time.Timer           // to give lent keys back
+
+	// redrawn says when the screen was last redrawn after a time, if it was. It is nil
+	// before anything was typed.
+	redrawn func(since time.Time) (last time.Time, redrawn bool)
 }
 
 func newKeyboard(ctx context.Context, l *link) (*keyboard, error) {
@@ -55,8 +59,10 @@ func newKeyboard(ctx context.Context, l *link) (*keyboard, error) {
 		return nil, err
 	}
 	k.closing, k.end = context.WithCancel(context.Background())
-	k.timer = time.AfterFunc(0, k.expire)
+	k.timer = time.AfterFunc(time.Hour, k.expire)
 	k.timer.Stop()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	// One who was killed may have left keys lent.
 	if _, orphans, err := k.records(ctx); err != nil || len(orphans) > 0 {
 		if err == nil {
@@ -78,11 +84,11 @@ func (k *keyboard) close(ctx context.Context) {
 	if len(k.loans) == 0 {
 		return
 	}
-	// Giving back comes before waiting out the whole bound.
-	wait, cancel := context.WithTimeout(ctx, time.Until(k.lastUsed.Add(grace)))
-	defer cancel()
-	if _, supported, err := k.pinger.caughtUp(wait, k.window, grace); err == nil && !supported {
-		<-wait.Done()
+	if rest := time.Until(k.lastUsed.Add(grace)); rest > 0 {
+		_, supported, err := k.pinger.caughtUp(ctx, k.window, rest)
+		if err == nil && !supported {
+			_ = k.pause(ctx, time.Until(k.lastUsed.Add(grace)), 300*time.Millisecond)
+		}
 	}
 	_ = k.giveBack(ctx) // with the connection gone, the next one does it
 }
@@ -102,8 +108,8 @@ func (k *keyboard) expire() {
 	}
 	ctx, cancel := context.WithTimeout(k.closing, 5*time.Second)
 	defer cancel()
-	if k.anyDown(ctx) {
-		again(time.Second)
+	if codes, err := k.keysDown(ctx); err == nil && slices.ContainsFunc(codes, func(c xproto.Keycode) bool { return k.loans[c] != nil }) {
+		again(time.Second) // one of them is held down
 		return
 	}
 	const moment = 100 * time.Millisecond
@@ -115,20 +121,6 @@ func (k *keyboard) expire() {
 	if k.giveBack(ctx) != nil && k.closing.Err() == nil {
 		again(time.Second)
 	}
-}
-
-// anyDown reports whether a lent key is held down.
-func (k *keyboard) anyDown(ctx context.Context) bool {
-	down, err := await(ctx, k.link, func() (*xproto.QueryKeymapReply, error) { return xproto.QueryKeymap(k.x).Reply() })
-	if err != nil {
-		return false
-	}
-	for code := range k.loans {
-		if down.Keys[code/8]&(1<<(code%8)) != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // stroke is how to make a symbol: a key, and the modifier keys that must be down with it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode"
 
@@ -143,6 +144,7 @@ func (k *keyboard) survey(ctx context.Context) (l *layout, others, orphans []rec
 		}
 	}
 	if k.last != nil && k.last.same(l) && len(others) == 0 && len(orphans) == 0 {
+		k.last.state = l.state
 		return k.last, nil, nil, nil
 	}
 	k.last = l
@@ -247,9 +249,9 @@ type slot struct {
 
 // spare returns the keys that may be lent: first those that make nothing, then media keys.
 func (k *keyboard) spare(ctx context.Context, l *layout, others []record, reclaim bool) ([]xproto.Keycode, error) {
-	down, err := await(ctx, k.link, func() (*xproto.QueryKeymapReply, error) { return xproto.QueryKeymap(k.x).Reply() })
+	down, err := k.keysDown(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("asking which keys are down: %w", err)
+		return nil, err
 	}
 	taken := map[xproto.Keycode]bool{}
 	for _, r := range others {
@@ -269,7 +271,7 @@ func (k *keyboard) spare(ctx context.Context, l *layout, others []record, reclai
 			row = loan.original
 		}
 		switch {
-		case taken[code], l.mods[code] != 0, down.Keys[c/8]&(1<<(c%8)) != 0:
+		case taken[code], l.mods[code] != 0, slices.Contains(down, code):
 		case row.empty():
 			empty = append(empty, code)
 		case onlyMedia(row):

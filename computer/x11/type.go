@@ -25,22 +25,25 @@ const (
 	// busyBound is how long another connection's typing is waited for.
 	busyBound = 10 * time.Second
 
+	// personBound is how long a modifier key that a person holds down is waited for.
+	personBound = time.Second
+
 	// hangBound is how long an application that can say that it has read what was typed
 	// may take for it.
 	hangBound = 10 * time.Second
 )
 
-// Type types text at the keyboard focus. See [computer.Desktop]. Characters that the
-// layout lacks are typed with spare keys, which get other symbols for the time. Caps Lock and the like are taken off
-// for the while. Two connections that type at the same time take turns.
-func (d *Display) Type(ctx context.Context, text string) (int, error) {
-	d.settler.sent()
-	defer d.settler.sent() // what shows by now may not be the last of it
-	return d.keyboard.typeText(ctx, text)
-}
-
-// typeText is Type.
-func (k *keyboard) typeText(ctx context.Context, text string) (typed int, err error) {
+// Type types text at the keyboard focus, whatever the layout is, and returns how many
+// characters it typed. See [computer.Desktop].
+//
+// Characters that the layout lacks are typed with spare keys, which make other symbols for
+// the time. They are given back when the application says that it has read the text, before
+// Type returns or some seconds later, at the latest by Close. Caps Lock is taken off for
+// the while, and keys that Send holds are let go of. A modifier key that somebody else holds
+// down is waited for, up to a second, and then let go of as well. Connections that type at
+// the same time take turns.
+func (d *Display) Type(ctx context.Context, text string) (typed int, err error) {
+	k := d.keyboard
 	keys, err := keysOf(text)
 	if err != nil || len(keys) == 0 {
 		return 0, err
@@ -61,7 +64,8 @@ func (k *keyboard) typeText(ctx context.Context, text string) (typed int, err er
 	}
 	defer k.relinquish()
 
-	t := &typing{keyboard: k, keys: keys}
+	k.redrawn = d.settler.damaged
+	t := &typing{keyboard: k, input: d.input, sent: d.settler.sent, keys: keys}
 	defer t.restore()
 	err = t.run(ctx)
 	if err != nil && !isInput(err) {
@@ -135,10 +139,14 @@ func (k *keyboard) relinquish() {
 // typing is one text on its way.
 type typing struct {
 	*keyboard
-	keys []computer.Key
-	done int // how many of them are typed
+	input *input
+	sent  func() // to be told when something was typed
+	keys  []computer.Key
+	done  int // how many of them are typed
 
-	unlocked byte // modifiers that were locked before
+	unlocked byte             // modifiers that were locked before
+	lifted   []xproto.Keycode // keys that Send held down before
+	waited   bool             // for somebody to let go of modifiers
 }
 
 // run types the text.
@@ -147,7 +155,10 @@ func (t *typing) run(ctx context.Context) error {
 	if err := t.prepare(ctx); err != nil {
 		return err
 	}
-	flow := 0
+	if err := t.lift(ctx); err != nil {
+		return err
+	}
+	flow, stuck := 0, 0
 	for t.done < len(t.keys) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -156,15 +167,18 @@ func (t *typing) run(ctx context.Context) error {
 		t.done += n
 		switch {
 		case errors.Is(err, errUnknownKey):
-			if err := t.prepare(ctx); err != nil {
-				return err
-			}
+			err = t.prepare(ctx)
 		case errors.Is(err, errHeld):
-			if err := t.letGo(ctx); err != nil {
-				return err
-			}
-		case err != nil:
+			err = t.letGo(ctx)
+		}
+		if err != nil {
 			return err
+		}
+		if stuck++; n > 0 {
+			stuck = 0
+		}
+		if stuck > 20 {
+			return errors.New("the keyboard's layout does not stay as it is")
 		}
 		if flow += n; flow >= flowSize && t.done < len(t.keys) {
 			flow = 0
@@ -270,6 +284,7 @@ func (t *typing) chunk(ctx context.Context) (n int, err error) {
 		return err
 	})
 	if n > 0 {
+		t.sent()
 		// The keys are out, whatever becomes of the wait for the server to say so.
 		if syncErr := t.sync(ctx); syncErr != nil && err == nil {
 			err = syncErr
@@ -291,7 +306,7 @@ func (t *typing) release(codes []xproto.Keycode) {
 }
 
 // handled waits until the application has read what was typed: until it says so where it
-// can, else for a while.
+// can, else until it looks like it.
 func (k *keyboard) handled(ctx context.Context) error {
 	window, err := k.focused(ctx)
 	if err != nil {
@@ -304,18 +319,32 @@ func (k *keyboard) handled(ctx context.Context) error {
 	case supported:
 		return &computer.InputError{Text: "the application at the keyboard focus does not respond"}
 	}
-	return k.pause(ctx)
+	return k.pause(ctx, time.Second, 100*time.Millisecond)
 }
 
-// pause gives an application that cannot be asked the time to read what was typed.
-func (k *keyboard) pause(ctx context.Context) error {
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// pause gives an application that cannot be asked the time to read what was typed: until
+// it has redrawn something and then nothing for a while, but not longer than a bound.
+func (k *keyboard) pause(ctx context.Context, bound, quiet time.Duration) error {
+	end := time.NewTimer(bound)
+	defer end.Stop()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		select {
+		case <-poll.C:
+			if k.redrawn == nil {
+				break
+			}
+			if last, any := k.redrawn(k.lastUsed); any && time.Since(last) >= quiet {
+				return nil
+			}
+		case <-end.C:
+			return nil
+		case <-k.done:
+			return computer.ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -367,18 +396,106 @@ func (t *typing) unlock(ctx context.Context, l *layout) error {
 	return nil
 }
 
-// restore locks again what was locked. It must work after the context has ended.
+// restore locks again what was locked, and holds down again what Send held, unless that was
+// released meanwhile. It must work after the context has ended.
 func (t *typing) restore() {
-	if t.unlocked == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = t.xkb.lock(ctx, t.unlocked, t.unlocked)
 	t.last = nil
+	if t.unlocked != 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = t.xkb.lock(ctx, t.unlocked, t.unlocked)
+	}
+	t.input.mu.Lock()
+	defer t.input.mu.Unlock()
+	for _, code := range t.lifted {
+		if t.input.state.isDown(thing{heldKey, byte(code)}) {
+			t.press([]xproto.Keycode{code})
+		}
+	}
 }
 
-// letGo waits for modifiers to be released that somebody holds down.
+// lift lets go of the keys that Send holds down. They would change what is typed, or repeat.
+func (t *typing) lift(ctx context.Context) error {
+	codes, err := t.keysDown(ctx)
+	if err != nil {
+		return err
+	}
+	t.input.mu.Lock()
+	defer t.input.mu.Unlock()
+	for _, code := range codes {
+		if t.input.state.isDown(thing{heldKey, byte(code)}) {
+			t.lifted = append(t.lifted, code)
+		}
+	}
+	t.release(t.lifted)
+	return nil
+}
+
+// keysDown returns the keys that are down.
+func (k *keyboard) keysDown(ctx context.Context) ([]xproto.Keycode, error) {
+	down, err := await(ctx, k.link, func() (*xproto.QueryKeymapReply, error) { return xproto.QueryKeymap(k.x).Reply() })
+	if err != nil {
+		return nil, fmt.Errorf("asking which keys are down: %w", err)
+	}
+	var codes []xproto.Keycode
+	for c := range 256 {
+		if down.Keys[c/8]&(1<<(c%8)) != 0 {
+			codes = append(codes, xproto.Keycode(c))
+		}
+	}
+	return codes, nil
+}
+
+// letGo waits for modifiers to be let go of that somebody else holds down: a person, or a
+// program that was killed. After a while it lets go of them itself.
 func (t *typing) letGo(ctx context.Context) error {
-	return errors.New("a modifier is held down")
+	end := time.NewTimer(personBound)
+	defer end.Stop()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for waiting := !t.waited; waiting; {
+		select {
+		case <-poll.C:
+			l, _, _, err := t.survey(ctx)
+			if err != nil {
+				return err
+			}
+			if l.held() == 0 {
+				return nil
+			}
+		case <-end.C:
+			waiting = false
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	t.waited = true
+	return t.alone(func() error {
+		l, _, _, err := t.survey(ctx)
+		if err != nil || l.held() == 0 {
+			return err
+		}
+		codes, err := t.keysDown(ctx)
+		if err != nil {
+			return err
+		}
+		codes = slices.DeleteFunc(codes, func(code xproto.Keycode) bool { return !l.isModifier(code) })
+		if len(codes) == 0 {
+			return &computer.InputError{Text: fmt.Sprintf("a modifier of the keyboard is on and no key for it is down; typed %d of %d characters", t.done, len(t.keys))}
+		}
+		t.release(codes)
+		return nil
+	})
+}
+
+// isModifier reports whether a key, held down, changes what others make.
+func (l *layout) isModifier(code xproto.Keycode) bool {
+	if l.mods[code] != 0 {
+		return true
+	}
+	_, syms := l.symbols(code, l.state.group)
+	// From Shift_L to Hyper_R, from ISO_Lock to ISO_Level5_Lock, Mode_switch.
+	return slices.ContainsFunc(syms, func(s uint32) bool {
+		return s >= 0xffe1 && s <= 0xffee || s >= 0xfe01 && s <= 0xfe13 || s == 0xff7e
+	})
 }

@@ -77,13 +77,13 @@ func TestZoomResolvesPixels(t *testing.T) {
 
 // The whole screenshot as a region is the whole display, to its last row and column.
 func TestZoomReachesTheEdges(t *testing.T) {
-	fake := computertest.NewFake(2560, 1597)
+	fake := computertest.NewFake(640, 401)
 	var asked []image.Rectangle
-	tools := toolset(t, capturing{fake, &asked}, nil)
+	tools := toolset(t, capturing{fake, &asked}, &computer.Options{Limits: small()})
 	view := pictureOf(t, one(t, tools, "screenshot", `{}`)).Bounds().Size()
 	ok(t, tools, "zoom", fmt.Sprintf(`{"region":[0,0,%d,%d]}`, view.X, view.Y))
 	ok(t, tools, "zoom", fmt.Sprintf(`{"region":[%d,%d,%d,%d]}`, view.X-1, view.Y-1, view.X, view.Y))
-	if asked[1] != image.Rect(0, 0, 2560, 1597) || asked[2].Max != image.Pt(2560, 1597) {
+	if asked[1] != image.Rect(0, 0, 640, 401) || asked[2].Max != image.Pt(640, 401) {
 		t.Errorf("the display was captured at %v", asked[1:])
 	}
 }
@@ -102,41 +102,48 @@ func (c capturing) Capture(ctx context.Context, region image.Rectangle) (*image.
 // No image exceeds the model's limits, whatever the display's shape, and each is as large
 // as they allow.
 func TestImagesFit(t *testing.T) {
-	for _, size := range []image.Point{{2560, 1600}, {1080, 1920}, {3000, 200}, {7, 5}, {1, 1}} {
-		for _, limits := range []vision.Limits{vision.Standard, vision.HighResolution} {
-			fake := computertest.NewFake(size.X, size.Y)
-			tools := toolset(t, fake, &computer.Options{Limits: limits})
-			capped := limits.CapEdge(2000)
-			shot := pictureOf(t, one(t, tools, "screenshot", `{}`)).Bounds().Size()
-			if w, h := capped.Fit(size.X, size.Y); shot != image.Pt(w, h) {
-				t.Errorf("a screenshot of %v has %v pixels, want %dx%d", size, shot, w, h)
-			}
-			zoomed := pictureOf(t, one(t, tools, "zoom", fmt.Sprintf(`{"region":[0,0,%d,%d]}`, shot.X, (shot.Y+1)/2))).Bounds().Size()
-			if !capped.Fits(zoomed.X, zoomed.Y) {
-				t.Errorf("a zoom of %v has %v pixels", size, zoomed)
-			}
+	for _, size := range []image.Point{{1280, 800}, {301, 500}, {2000, 30}, {100, 100}, {7, 5}, {1, 1}} {
+		tools := toolset(t, computertest.NewFake(size.X, size.Y), &computer.Options{Limits: small()})
+		shot := pictureOf(t, one(t, tools, "screenshot", `{}`)).Bounds().Size()
+		if w, h := small().Fit(size.X, size.Y); shot != image.Pt(w, h) {
+			t.Errorf("a screenshot of %v has %v pixels, want %dx%d", size, shot, w, h)
+		}
+		zoomed := pictureOf(t, one(t, tools, "zoom", fmt.Sprintf(`{"region":[0,0,%d,%d]}`, shot.X, (shot.Y+1)/2))).Bounds().Size()
+		if !small().Fits(zoomed.X, zoomed.Y) {
+			t.Errorf("a zoom of %v has %v pixels", size, zoomed)
 		}
 	}
-	fake := computertest.NewFake(3840, 2160)
-	shot := pictureOf(t, one(t, toolset(t, fake, &computer.Options{Limits: vision.HighResolution, MaxEdge: -1}), "screenshot", `{}`)).Bounds().Size()
-	if w, h := vision.HighResolution.Fit(3840, 2160); shot != image.Pt(w, h) || w <= 2000 {
-		t.Errorf("without a bound of its own a screenshot has %v pixels, want %dx%d", shot, w, h)
+	for _, test := range []struct {
+		limits  vision.Limits
+		maxEdge int
+		want    vision.Limits
+	}{
+		{vision.Limits{}, 0, vision.Standard},
+		{vision.HighResolution, 0, vision.HighResolution.CapEdge(2000)},
+		{vision.HighResolution, 1000, vision.HighResolution.CapEdge(1000)},
+		{vision.HighResolution, -1, vision.HighResolution},
+	} {
+		tools := toolset(t, computertest.NewFake(3000, 300), &computer.Options{Limits: test.limits, MaxEdge: test.maxEdge})
+		shot := pictureOf(t, one(t, tools, "screenshot", `{}`)).Bounds().Size()
+		if w, h := test.want.Fit(3000, 300); shot != image.Pt(w, h) {
+			t.Errorf("under %+v and %d a screenshot has %v pixels, want %dx%d", test.limits, test.maxEdge, shot, w, h)
+		}
 	}
 }
 
 // An image that would be too heavy is made lighter: a screenshot keeps its size, since that
 // is what coordinates are in; a zoom becomes smaller.
 func TestHeavyImages(t *testing.T) {
-	fake := computertest.NewFake(600, 400)
+	fake := computertest.NewFake(270, 180)
 	fake.Paint(noise)
-	const limit = 100_000
-	tools := toolset(t, fake, &computer.Options{MaxImageBytes: limit})
+	const limit = 20_000
+	tools := toolset(t, fake, &computer.Options{Limits: small(), MaxImageBytes: limit})
 	shot := one(t, tools, "screenshot", `{}`)
-	if size := pictureOf(t, shot).Bounds().Size(); size != image.Pt(600, 400) || !strings.Contains(textOf(shot), "looks soft here") {
+	if size := pictureOf(t, shot).Bounds().Size(); size != image.Pt(270, 180) || !strings.Contains(textOf(shot), "looks soft here") {
 		t.Errorf("a heavy screenshot has %v pixels and the text %q", size, textOf(shot))
 	}
-	zoomed := one(t, tools, "zoom", `{"region":[0,0,600,400]}`)
-	if size := pictureOf(t, zoomed).Bounds().Size(); size.X >= 1568 || !strings.Contains(textOf(zoomed), "That is less than the") {
+	zoomed := one(t, tools, "zoom", `{"region":[0,0,270,180]}`)
+	if size := pictureOf(t, zoomed).Bounds().Size(); size.X >= 270 || !strings.Contains(textOf(zoomed), "That is less than the") {
 		t.Errorf("a heavy zoom has %v pixels and the text %q", size, textOf(zoomed))
 	}
 	for _, r := range []computer.ToolResult{shot, zoomed} {
@@ -146,8 +153,8 @@ func TestHeavyImages(t *testing.T) {
 			}
 		}
 	}
-	tools = toolset(t, fake, &computer.Options{MaxImageBytes: 100})
-	for _, block := range [][2]string{{"screenshot", `{}`}, {"zoom", `{"region":[0,0,600,400]}`}} {
+	tools = toolset(t, fake, &computer.Options{Limits: small(), MaxImageBytes: 100})
+	for _, block := range [][2]string{{"screenshot", `{}`}, {"zoom", `{"region":[0,0,270,180]}`}} {
 		if r := one(t, tools, block[0], block[1]); !r.IsError {
 			t.Errorf("%s fits into 100 bytes", block[0])
 		}
@@ -274,7 +281,7 @@ func (nothing) Capture(context.Context, image.Rectangle) (*image.RGBA, error) { 
 // A turn that does not end in a screenshot can have one.
 func TestAppendScreenshot(t *testing.T) {
 	fake := computertest.NewFake(800, 600)
-	tools := toolset(t, fake, &computer.Options{AppendScreenshot: true})
+	tools := toolset(t, fake, &computer.Options{Limits: small(), AppendScreenshot: true})
 	shape := func(uses []computer.ToolUse) string {
 		var kinds []string
 		for _, r := range tools.Run(t.Context(), uses) {

@@ -18,9 +18,9 @@ import (
 
 // What is asked is the whole of what would run: decoded, in one line, nothing invisible.
 func TestConfirmSees(t *testing.T) {
-	fake := computertest.NewFake(3136, 1568)
+	fake := computertest.NewFake(560, 280) // shown at 280x140
 	var seen []computer.Action
-	tools := toolset(t, fake, &computer.Options{Confirm: func(_ context.Context, a computer.Action) computer.Decision {
+	tools := toolset(t, fake, &computer.Options{Limits: small(), Confirm: func(_ context.Context, a computer.Action) computer.Decision {
 		seen = append(seen, a)
 		return computer.Decision{Approved: true}
 	}})
@@ -112,7 +112,7 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 	for _, member := range computer.Members() {
 		fake := computertest.NewFake(800, 600)
-		tools, err := computer.New(fake, nil)
+		tools, err := computer.New(fake, &computer.Options{Limits: small()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -104,7 +104,7 @@ func TestAnswerForeignCalls(t *testing.T) {
 
 // What a conversation has room for is kept to.
 func TestAllowance(t *testing.T) {
-	fake := computertest.NewFake(800, 600)
+	fake := computertest.NewFake(240, 180)
 	fake.Paint(noise)
 	shots := turn("screenshot", `{}`, "zoom", `{"region":[0,0,80,60]}`, "screenshot", `{}`)
 	for _, test := range []struct {
@@ -116,13 +116,13 @@ func TestAllowance(t *testing.T) {
 		{vision.Allowance{Images: 3}, false, shots, []string{"", "", ""}},
 		{vision.Allowance{Images: 2}, false, shots, []string{"", "", "There are too many images in this turn"}},
 		{vision.Allowance{Images: 0}, false, shots, []string{"There is no room for another image in this conversation", halted, halted}},
-		{vision.Allowance{Images: 5, MaxEdge: 700}, false, shots, []string{"A screenshot has 800x600 pixels, and this conversation has room for 700 an edge", halted, halted}},
-		{vision.Allowance{Images: 5, MaxEdge: 700}, false, shots[1:2], []string{""}},
-		{vision.Allowance{Images: 3, MaxBytes: 300_000}, false, shots, []string{"", "", ""}},
+		{vision.Allowance{Images: 5, MaxEdge: 200}, false, shots, []string{"A screenshot has 240x180 pixels, and this conversation has room for 200 an edge", halted, halted}},
+		{vision.Allowance{Images: 5, MaxEdge: 200}, false, shots[1:2], []string{""}},
+		{vision.Allowance{Images: 3, MaxBytes: 90_000}, false, shots, []string{"", "", ""}},
 		{vision.Allowance{Images: 1}, true, turn("left_click", `{}`), []string{""}},
 		{vision.Allowance{Images: 0}, true, turn("left_click", `{}`), []string{"There is no room"}},
 	} {
-		tools := toolset(t, fake, &computer.Options{AppendScreenshot: test.appended})
+		tools := toolset(t, fake, &computer.Options{Limits: small(), AppendScreenshot: test.appended})
 		answers := tools.Answer(t.Context(), calls(t, test.uses), test.room)
 		images, size := 0, 0
 		for i, a := range answers {
@@ -158,16 +158,15 @@ func TestAgentDrives(t *testing.T) {
 	var script []claudetest.Turn
 	for i := range 24 {
 		script = append(script, claudetest.Say(
-			claudetest.Member("computer", "left_click", fmt.Sprintf(`{"coordinate":[%d,20]}`, 10*i)),
+			claudetest.Member("computer", "left_click", fmt.Sprintf(`{"coordinate":[%d,20]}`, 9*i)),
 			claudetest.Member("computer", "key", `{"text":"a"}`),
 			claudetest.Member("computer", []string{"screenshot", "wait", "zoom"}[i%3], []string{`{}`, `{}`, `{"region":[0,0,50,30]}`}[i%3])))
 	}
 	script = append(script, claudetest.Answer("Done."))
 	server := claudetest.New(t, nil, script...)
-	fake := computertest.NewFake(2560, 1600)
+	fake := computertest.NewFake(640, 400)
 	a := agent.New(server.Client(), &agent.Options{Model: "claude-opus-4-8", MaxTurns: 40})
-	limits, _ := vision.LimitsFor("claude-opus-4-8")
-	tools := toolset(t, fake, &computer.Options{Limits: limits, AppendScreenshot: true})
+	tools := toolset(t, fake, &computer.Options{Limits: small(), AppendScreenshot: true})
 	answer, err := a.Ask(t.Context(), "Press all of them.", tools)
 	if err != nil || answer.Text != "Done." {
 		t.Fatalf("%+v, %v", answer, err)
@@ -214,6 +213,7 @@ func TestTurnsProperties(t *testing.T) {
 			AppendScreenshot: rapid.Bool().Draw(rt, "append"),
 			Disabled:         []string{"middle_click"},
 			MaxText:          10,
+			Limits:           small(),
 			Confirm: func(context.Context, computer.Action) computer.Decision {
 				refuse--
 				return computer.Decision{Approved: refuse != 0}

@@ -23,6 +23,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// small are limits that keep images small where their size does not matter.
+func small() vision.Limits { return vision.Limits{MaxEdge: 280, MaxTokens: 100} }
+
 const halted = "Not executed: an earlier computer action in this turn failed."
 
 // toolset is one on a desktop where everything is approved, unless the options say more.

@@ -140,34 +140,48 @@ type shot struct {
 
 // transferShared lets the server write the pixels into shared memory.
 func (d *Display) transferShared(ctx context.Context, region image.Rectangle, colours colours) (*image.RGBA, error) {
+	m := image.NewRGBA(image.Rectangle{Max: region.Size()})
+	cursor, err := d.readShared(ctx, region, true, func(data []byte) {
+		d.capturer.format.decode(m, 0, data, colours)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if cursor != nil {
+		drawCursor(m, region.Min, cursor)
+	}
+	return m, nil
+}
+
+// readShared lets the server write a region's pixels into shared memory and has them read
+// there, in the server's format. The memory must not be touched after read has returned.
+func (d *Display) readShared(ctx context.Context, region image.Rectangle, pointer bool, read func(data []byte)) (*xfixes.GetCursorImageReply, error) {
 	c := d.capturer
 	size := c.format.stride(region.Dx()) * region.Dy()
 	if err := d.provideSegment(ctx, size); err != nil {
 		return nil, err
 	}
-	s, err := await(ctx, d.link, func() (shot, error) {
+	s, err := await(ctx, d.link, func() (s shot, err error) {
 		pixels := shm.GetImage(d.x, xproto.Drawable(d.root), int16(region.Min.X), int16(region.Min.Y),
 			uint16(region.Dx()), uint16(region.Dy()), allPlanes, xproto.ImageFormatZPixmap, c.segment, 0)
-		// Asked for in the same breath, so that the pointer is where it was.
-		cursor := d.askCursor()
-		_, err := pixels.Reply()
-		return shot{cursor: cursor()}, err
+		if pointer {
+			// Asked for in the same breath, so that the pointer is where it was.
+			cursor := d.askCursor()
+			defer func() { s.cursor = cursor() }()
+		}
+		_, err = pixels.Reply()
+		return s, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	m := image.NewRGBA(image.Rectangle{Max: region.Size()})
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.closed || len(c.memory) < size {
-		c.mu.Unlock()
 		return nil, computer.ErrClosed
 	}
-	c.format.decode(m, 0, c.memory[:size], colours)
-	c.mu.Unlock()
-	if s.cursor != nil {
-		drawCursor(m, region.Min, s.cursor)
-	}
-	return m, nil
+	read(c.memory[:size])
+	return s.cursor, nil
 }
 
 const allPlanes = 0xffffffff

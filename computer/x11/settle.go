@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -15,17 +16,19 @@ import (
 	"github.com/loupe-tools/loupe/computer"
 )
 
-// The rule by which animation is told from a screen that is still changing; see
-// [Display.Settle].
+// The numbers of [Display.Settle].
 const (
-	animationTimes = 8                       // an area is animated when it was redrawn so often
-	animationSpan  = 500 * time.Millisecond  // over so long a time
-	animationPause = 2500 * time.Millisecond // with no longer pause; one that is longer ends it
-	sameRedraw     = 8 * time.Millisecond    // what comes closer together is one redraw
+	animationTimes = 8                      // a square is animated when it has changed so often
+	animationSpan  = 500 * time.Millisecond // over so long a time
+	sameChange     = 8 * time.Millisecond   // what comes closer together is one change
 
-	// reactionTime is how many times Options.Quiet an application that has done nothing
-	// yet is given to show a reaction to what was sent.
-	reactionTime = 3
+	// In units of Options.Quiet:
+	reactionTime = 6 // how long an application is given to show a first reaction
+	largeQuiet   = 4 // how long the screen must be quiet after a large part has changed
+	blindWait    = 4 // how long is waited without DAMAGE
+
+	// How long redraws are gathered before their pixels are looked at.
+	lookPause = 8 * time.Millisecond
 )
 
 // settler watches what changes on the screen.
@@ -37,11 +40,46 @@ type settler struct {
 
 	repair     chan struct{} // wakes the goroutine that repairs
 	repairOnce sync.Once
+	redrawn    chan struct{} // wakes Settle
 
 	mu   sync.Mutex
-	seen history
+	new  redraws   // not yet looked at
+	last time.Time // of any redraw
 	told time.Time // when input was sent last
 	due  bool      // Settle has not yet been called since
+
+	// Of the goroutine that settles:
+	seen  history
+	frame []byte // the screen as it was looked at last, in the server's format
+}
+
+// redraws gathers what has been redrawn.
+type redraws struct {
+	areas []image.Rectangle
+	size  image.Point // of the display
+	at    time.Time   // of the last
+}
+
+// add notes one more. Of very many only one rectangle around all of them is kept.
+func (r *redraws) add(area image.Rectangle, size image.Point, at time.Time) {
+	r.size, r.at = size, at
+	for _, have := range r.areas {
+		if area.In(have) {
+			return
+		}
+	}
+	r.areas = append(r.areas, area)
+	if len(r.areas) > 64 {
+		r.areas = append(r.areas[:0], around(r.areas))
+	}
+}
+
+// around returns the smallest rectangle that holds all of the given ones.
+func around(areas []image.Rectangle) (all image.Rectangle) {
+	for _, a := range areas {
+		all = all.Union(a)
+	}
+	return all
 }
 
 // repairPause is how often the server is told to forget the damage that it has reported,
@@ -50,7 +88,7 @@ const repairPause = 100 * time.Millisecond
 
 // newSettler must be called before the link listens.
 func (d *Display) newSettler(ctx context.Context) (*settler, error) {
-	s := &settler{link: d.link, quiet: d.options.Quiet, repair: make(chan struct{}, 1)}
+	s := &settler{link: d.link, quiet: d.options.Quiet, repair: make(chan struct{}, 1), redrawn: make(chan struct{}, 1)}
 	event, present, err := d.extension(ctx, "DAMAGE")
 	if err != nil {
 		return nil, err
@@ -99,12 +137,15 @@ func (s *settler) damage(event []byte) {
 	at := func(i int) int { return int(binary.LittleEndian.Uint16(event[i:])) }
 	area := image.Rect(0, 0, at(20), at(22)).Add(image.Pt(int(int16(at(16))), int(int16(at(18)))))
 	s.mu.Lock()
-	s.seen.add(area, image.Pt(at(28), at(30)), time.Now())
+	s.last = time.Now()
+	s.new.add(area, image.Pt(at(28), at(30)), s.last)
 	s.mu.Unlock()
 	s.repairOnce.Do(func() { go s.repairs() })
-	select {
-	case s.repair <- struct{}{}:
-	default:
+	for _, wake := range [...]chan struct{}{s.repair, s.redrawn} {
+		select {
+		case wake <- struct{}{}:
+		default: // it has not yet come to it
+		}
 	}
 }
 
@@ -128,13 +169,11 @@ func (s *settler) repairs() {
 	}
 }
 
-// sent notes that input was sent: what is redrawn from now on may be the reaction to it.
+// sent notes that input was sent: what changes from now on may be the reaction to it.
 func (s *settler) sent() {
-	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told, s.due = now, true
-	s.seen.learnFrom = now
+	s.told, s.due = time.Now(), true
 }
 
 // damaged says whether the screen was redrawn after a time, animation included, and when it
@@ -142,30 +181,30 @@ func (s *settler) sent() {
 func (s *settler) damaged(since time.Time) (last time.Time, redrawn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seen.last, s.seen.last.After(since)
+	return s.last, s.last.After(since)
 }
 
 // Settle waits, after Send or Type, until the applications under the pointer and with the
 // keyboard focus have read their input, as far as they can tell, and then until nothing on
-// the screen that counts has been redrawn for Options.Quiet. An application that has not
-// redrawn anything since the input is given three times Options.Quiet from then on to
-// begin. When nothing was sent since the last Settle it waits for quiet alone, and returns
-// at once on a screen that is quiet. It never takes much longer than Options.Bound; that
-// it was reached is no error.
+// the screen that counts has changed for Options.Quiet. Once half of the screen has
+// changed, as when a page is loaded, that is four times Options.Quiet, since large changes
+// come in several bursts. When nothing has changed since the input, applications are given
+// six times Options.Quiet after it to begin. When nothing was sent since the last Settle it
+// waits for quiet alone, and returns at once on a screen that is quiet. It never takes
+// much longer than Options.Bound; that the bound was reached is no error.
 //
-// What counts is decided by area, in squares of 16 pixels (larger ones on displays of more
-// than 16 megapixels). A redraw of a square does not count when the square is animated:
-// when it was redrawn at least 8 times, over at least half a second, with no pause longer
-// than 2.5 seconds. So a spinner or a video, once it has played for half a second, holds
-// nothing up, and one that played before the input never does. A pause longer than 2.5
-// seconds ends it, and the square counts again. Redraws closer together than 8
-// milliseconds are one. Squares that are not yet animated start over with each input and
-// when the applications have read it, so that the reaction to input, such as a menu that
-// fades in, is not taken for animation. A page that is being built up at different places
-// counts all the while. This is learned from all redraws on the display while the
-// connection lasts, also between calls.
+// What is redrawn is looked at in squares of 16 pixels (larger ones on displays of more
+// than 16 megapixels). A redraw that leaves a square as it was does not count; many
+// applications redraw more than what changes. Nor does a change of a square that is
+// animated: one that has changed at least 8 times, over at least half a second, within one
+// Settle, where changes less than 8 milliseconds apart are one. So a spinner or a video,
+// which changes the same place all the time, holds up the first Settle for half a second
+// at most. It stays known until a Settle in which it does not move, and holds up none until
+// then. A menu that fades in takes less than half a second and counts to its end, and so
+// does a page that is being built up at different places.
 //
-// On a display without DAMAGE it waits, after input, four times Options.Quiet.
+// On a display whose pixels are not to be had through shared memory every redraw is taken
+// for a change. On one without DAMAGE, Settle waits four times Options.Quiet after input.
 func (d *Display) Settle(ctx context.Context) error {
 	if err := d.settle(ctx); err != nil {
 		return fmt.Errorf("waiting for the screen to settle: %w", err)
@@ -175,60 +214,130 @@ func (d *Display) Settle(ctx context.Context) error {
 
 func (d *Display) settle(ctx context.Context) error {
 	s := d.settler
-	end := time.Now().Add(d.options.Bound)
+	start := time.Now()
+	end := start.Add(d.options.Bound)
 	s.mu.Lock()
-	due := s.due
+	due, told := s.due, s.told
 	s.due = false
 	s.mu.Unlock()
-	readAt := time.Time{}
 	if due {
 		d.awaitReaders(ctx, end)
-		readAt = time.Now()
-		s.mu.Lock()
-		s.seen.learnFrom = readAt
-		s.mu.Unlock()
 	}
+	read := time.Now()
+	s.seen.begin(read)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
-		now := time.Now()
-		until := s.quietAt(readAt)
+		if err := d.look(ctx); err != nil {
+			return err
+		}
+		until := s.seen.counted.Add(s.seen.quiet(s.quiet))
+		if due {
+			until = s.reacted(until, told, read)
+		}
 		if until.After(end) {
 			until = end
 		}
-		if !until.After(now) {
+		if !until.After(time.Now()) {
+			if due {
+				s.seen.forget(start)
+			}
 			return ctx.Err()
 		}
-		pause.Reset(until.Sub(now))
+		pause.Reset(time.Until(until))
+		woken := false
 		select {
 		case <-pause.C:
+		case <-s.redrawn:
+			woken = true
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-d.done:
 			return computer.ErrClosed
 		}
+		if woken {
+			pause.Reset(lookPause)
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 	}
 }
 
-// quietAt says when the screen will have been quiet for long enough, if it stays as it is.
-// Input that has to be waited for was read at readAt, which is zero without any.
-func (s *settler) quietAt(readAt time.Time) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// reacted says until when there is to be waited after input, if all stays as it is; until
+// is when the screen will have been quiet for long enough.
+func (s *settler) reacted(until, told, read time.Time) time.Time {
 	if !s.watch {
-		if readAt.IsZero() {
-			return readAt
-		}
-		return s.told.Add(4 * s.quiet)
+		return told.Add(blindWait * s.quiet)
 	}
-	at := s.seen.counted.Add(s.quiet)
-	if !readAt.IsZero() {
-		at = later(at, readAt.Add(s.quiet))
-		if !s.seen.counted.After(s.told) {
-			at = later(at, s.told.Add(reactionTime*s.quiet))
+	until = later(until, read.Add(s.quiet))
+	if !s.seen.counted.After(told) {
+		until = later(until, told.Add(reactionTime*s.quiet))
+	}
+	return until
+}
+
+// look finds out which squares have changed of what was redrawn since the last time.
+func (d *Display) look(ctx context.Context) error {
+	s := d.settler
+	s.mu.Lock()
+	r := s.new
+	s.new = redraws{}
+	s.mu.Unlock()
+	if len(r.areas) == 0 {
+		return nil
+	}
+	display := image.Rectangle{Max: r.size}
+	changed := func(image.Rectangle) bool { return true }
+	format := d.capturer.format
+	stride, pixel := format.stride(r.size.X), format.bits/8
+	if !d.capturer.shared || format.bits%8 != 0 {
+		s.frame = nil
+	} else {
+		region := around(r.areas).Intersect(display)
+		known := len(s.frame) == stride*r.size.Y && s.seen.size == r.size
+		if !known {
+			s.frame, region = make([]byte, stride*r.size.Y), display
+		}
+		if region.Empty() {
+			return nil
+		}
+		from := format.stride(region.Dx())
+		_, err := d.readShared(ctx, region, false, func(data []byte) {
+			if !known {
+				copy(s.frame, data)
+				return
+			}
+			// Within this call the memory is sure to be there.
+			changed = func(square image.Rectangle) (different bool) {
+				square = square.Intersect(region)
+				n := square.Dx() * pixel
+				for y := square.Min.Y; y < square.Max.Y; y++ {
+					now := data[(y-region.Min.Y)*from+(square.Min.X-region.Min.X)*pixel:][:n]
+					before := s.frame[y*stride+square.Min.X*pixel:][:n]
+					if !bytes.Equal(now, before) {
+						copy(before, now)
+						different = true
+					}
+				}
+				return different
+			}
+			s.seen.add(r, changed)
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && known {
+			return nil
+		}
+		if err != nil { // the display has become smaller, or is gone
+			s.frame = nil
 		}
 	}
-	return at
+	s.seen.add(r, changed)
+	return nil
 }
 
 func later(a, b time.Time) time.Time {
@@ -278,21 +387,21 @@ func (d *Display) underPointer(ctx context.Context) (xproto.Window, error) {
 	})
 }
 
-// history remembers where and when the screen was redrawn, in squares.
+// history remembers where and when the screen has changed, in squares.
 type history struct {
-	size      image.Point // of the display
-	side      int         // of a square, in pixels
-	columns   int
-	squares   []square
-	learnFrom time.Time // a square that is not animated yet starts over after this
+	size    image.Point // of the display
+	side    int         // of a square, in pixels
+	columns int
+	squares []square
 
-	last    time.Time // of any redraw
-	counted time.Time // of the last redraw that was not animation
+	start   time.Time // of the present Settle
+	changed int       // how many different squares have changed in it
+	counted time.Time // of the last change that was not animation
 }
 
 // square is what is remembered of one place.
 type square struct {
-	first, last time.Time // of the redraws that are counted in times
+	first, last time.Time // of the changes that are counted in times
 	times       int
 	animated    bool
 }
@@ -300,44 +409,69 @@ type square struct {
 // maxSquares bounds the memory of a history; squares are larger on larger displays.
 const maxSquares = 1 << 16
 
-// add notes a redraw of an area of a display of the given size. Times must not decrease.
-func (h *history) add(area image.Rectangle, size image.Point, now time.Time) {
-	if h.size != size || h.squares == nil {
-		h.size, h.side = size, 16
-		for (size.X/h.side+1)*(size.Y/h.side+1) > maxSquares {
-			h.side *= 2
+// begin starts the history of one Settle.
+func (h *history) begin(now time.Time) { h.start, h.changed = now, 0 }
+
+// quiet is how long the screen must be quiet, given how long for a small change.
+func (h *history) quiet(small time.Duration) time.Duration {
+	if h.changed > 0 && h.changed >= len(h.squares)/2 {
+		return largeQuiet * small
+	}
+	return small
+}
+
+// forget ends the animation of the squares that have not changed since a time.
+func (h *history) forget(since time.Time) {
+	for i := range h.squares {
+		if q := &h.squares[i]; q.animated && q.last.Before(since) {
+			*q = square{}
 		}
-		h.columns = size.X/h.side + 1
-		h.squares = make([]square, h.columns*(size.Y/h.side+1))
-	}
-	area = area.Intersect(image.Rectangle{Max: size})
-	if area.Empty() {
-		return
-	}
-	h.last = now
-	counts := false
-	for y := area.Min.Y / h.side; y <= (area.Max.Y-1)/h.side; y++ {
-		for x := area.Min.X / h.side; x <= (area.Max.X-1)/h.side; x++ {
-			if !h.squares[y*h.columns+x].redrawn(now, h.learnFrom) {
-				counts = true
-			}
-		}
-	}
-	if counts {
-		h.counted = now
 	}
 }
 
-// redrawn notes a redraw of the square and says whether it is animated.
-func (q *square) redrawn(now, learnFrom time.Time) bool {
-	pause := now.Sub(q.last)
+// add notes redraws: of each of their squares it asks whether that has changed. Times must
+// not decrease.
+func (h *history) add(r redraws, changed func(image.Rectangle) bool) {
+	if h.size != r.size || h.squares == nil {
+		h.size, h.side = r.size, 16
+		for (r.size.X/h.side+1)*(r.size.Y/h.side+1) > maxSquares {
+			h.side *= 2
+		}
+		h.columns = r.size.X/h.side + 1
+		h.squares = make([]square, h.columns*(r.size.Y/h.side+1))
+		h.changed = 0
+	}
+	for _, area := range r.areas {
+		area = area.Intersect(image.Rectangle{Max: r.size})
+		if area.Empty() {
+			continue
+		}
+		for y := area.Min.Y / h.side; y <= (area.Max.Y-1)/h.side; y++ {
+			for x := area.Min.X / h.side; x <= (area.Max.X-1)/h.side; x++ {
+				place := image.Rect(0, 0, h.side, h.side).Add(image.Pt(x*h.side, y*h.side))
+				if !changed(place) {
+					continue
+				}
+				if !h.change(&h.squares[y*h.columns+x], r.at) {
+					h.counted = r.at
+				}
+			}
+		}
+	}
+}
+
+// change notes a change of a square and says whether it is animated.
+func (h *history) change(q *square, at time.Time) bool {
 	switch {
-	case pause > animationPause, !q.animated && q.first.Before(learnFrom):
-		*q = square{first: now, last: now, times: 1}
-	case pause >= sameRedraw:
-		q.last = now
+	case q.animated:
+		q.last = at
+	case q.times == 0 || q.first.Before(h.start):
+		*q = square{first: at, last: at, times: 1}
+		h.changed++
+	case at.Sub(q.last) >= sameChange:
+		q.last = at
 		q.times++
-		q.animated = q.animated || q.times >= animationTimes && q.last.Sub(q.first) >= animationSpan
+		q.animated = q.times >= animationTimes && q.last.Sub(q.first) >= animationSpan
 	}
 	return q.animated
 }

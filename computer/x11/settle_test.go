@@ -31,46 +31,88 @@ func TestHistory(t *testing.T) {
 	tests := []struct {
 		name    string
 		redraws []redraw
-		learn   time.Duration // when input was sent
-		counted time.Duration // the last redraw that counts
+		counted time.Duration // the last change that counts
+		large   bool
 	}{
-		{"one redraw", every(ms, 0, 0, same(spinner)), 0, 0},
-		{"a spinner at 60 Hz", every(16*ms, 0, 5*time.Second, same(spinner)), 0, 496 * ms},
-		{"a video at 25 Hz", every(40*ms, 0, 5*time.Second, same(image.Rect(0, 0, 640, 480))), 0, 480 * ms},
+		{"one change", every(ms, 0, 0, same(spinner)), 0, false},
+		{"a spinner at 60 Hz", every(16*ms, 0, 5*time.Second, same(spinner)), 496 * ms, false},
+		{"a video at 25 Hz", every(40*ms, 0, 5*time.Second, same(image.Rect(0, 0, 640, 480))), 480 * ms, true},
 		{"a spinner drawn in parts", every(2*ms, 0, 5*time.Second, func(i int) image.Rectangle {
 			return image.Rect(100+i%8, 100, 108+i%8, 124)
-		}), 0, 510 * ms},
-		{"a menu that fades in", every(16*ms, 0, 400*ms, same(spinner)), 0, 400 * ms},
-		{"a spinner from before the input", every(16*ms, 0, 5*time.Second, same(spinner)), 3 * time.Second, 496 * ms},
-		{"the answer to input that came in the middle of it", every(16*ms, 0, 480*ms, same(spinner)), 240 * ms, 480 * ms},
+		}), 510 * ms, false},
+		{"a menu that fades in", every(16*ms, 0, 400*ms, same(spinner)), 400 * ms, false},
 		{"a page being built", every(50*ms, 0, 2*time.Second, func(i int) image.Rectangle {
 			return image.Rect(0, 16*(i%30), 640, 16*(i%30)+16)
-		}), 0, 2 * time.Second},
-		{
-			"a spinner that stops, and later something else there",
-			append(every(16*ms, 0, time.Second, same(spinner)), redraw{4 * time.Second, spinner}), 0, 4 * time.Second,
-		},
+		}), 2 * time.Second, true},
 		{
 			"something beside a spinner", append(every(16*ms, 0, time.Second, same(spinner)),
 				redraw{1001 * ms, spinner}, redraw{1002 * ms, image.Rect(100, 100, 140, 124)}, redraw{1016 * ms, spinner}),
-			0, 1002 * ms,
+			1002 * ms, false,
 		},
-		{"off the display", []redraw{{0, spinner}, {ms, image.Rect(-50, -50, -10, -10)}, {2 * ms, image.Rect(640, 0, 700, 10)}}, 0, 0},
-		{"a clock, after some time", every(time.Second, 0, 20*time.Second, same(spinner)), 0, 6 * time.Second},
+		{"off the display", []redraw{{0, spinner}, {ms, image.Rect(-50, -50, -10, -10)}, {2 * ms, image.Rect(640, 0, 700, 10)}}, 0, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var h history
+			h.begin(start)
 			for _, r := range tt.redraws {
-				if r.after >= tt.learn && h.learnFrom.IsZero() {
-					h.learnFrom = start.Add(tt.learn)
-				}
-				h.add(r.area, size, start.Add(r.after))
+				h.redraw(r.area, size, start.Add(r.after))
 			}
 			if got := h.counted.Sub(start); got != tt.counted {
-				t.Errorf("the last redraw that counts is after %v, want %v", got, tt.counted)
+				t.Errorf("the last change that counts is after %v, want %v", got, tt.counted)
+			}
+			want := time.Second
+			if tt.large {
+				want *= largeQuiet
+			}
+			if got := h.quiet(time.Second); got != want {
+				t.Errorf("quiet must last %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+// redraw notes a redraw that changes all of its area.
+func (h *history) redraw(area image.Rectangle, size image.Point, at time.Time) {
+	var r redraws
+	r.add(area, size, at)
+	h.add(r, func(image.Rectangle) bool { return true })
+}
+
+// TestHistoryRemembers follows a spinner through several calls of Settle.
+func TestHistoryRemembers(t *testing.T) {
+	var h history
+	size, spinner := image.Pt(640, 480), image.Rect(100, 100, 124, 124)
+	now := time.Unix(1000, 0)
+	spin := func(d time.Duration) {
+		for end := now.Add(d); now.Before(end); now = now.Add(16 * time.Millisecond) {
+			h.redraw(spinner, size, now)
+		}
+	}
+	begin := func() time.Time {
+		h.begin(now)
+		return now
+	}
+	first := begin()
+	spin(time.Second)
+	h.forget(first)
+	learned := h.counted
+
+	now = now.Add(time.Minute)
+	second := begin()
+	spin(100 * time.Millisecond)
+	h.forget(second)
+	if h.counted != learned {
+		t.Errorf("a spinner that was known has counted again")
+	}
+
+	third := begin()
+	now = now.Add(100 * time.Millisecond)
+	h.forget(third) // it did not move
+	begin()
+	h.redraw(spinner, size, now)
+	if h.counted != now {
+		t.Errorf("where a spinner was, nothing counts")
 	}
 }
 
@@ -79,8 +121,8 @@ func TestHistorySizes(t *testing.T) {
 	var h history
 	for i, size := range []image.Point{{1, 1}, {1920, 1080}, {32767, 32767}, {0, 0}, {640, 480}} {
 		now := time.Unix(int64(i), 0)
-		h.add(image.Rectangle{Max: size}, size, now)
-		h.add(image.Rect(-32768, -32768, 65535, 65535), size, now)
+		h.redraw(image.Rectangle{Max: size}, size, now)
+		h.redraw(image.Rect(-32768, -32768, 65535, 65535), size, now)
 		if len(h.squares) > maxSquares {
 			t.Errorf("%v takes %d squares", size, len(h.squares))
 		}
@@ -145,13 +187,9 @@ func TestSettleSeesWindows(t *testing.T) {
 	p := newPainter(t, s)
 	d := openDisplay(t, s, nil)
 	window := p.window(image.Rect(100, 100, 200, 200))
-	// The window itself has been seen once a later redraw has.
-	p.fill(image.Rect(0, 0, 10, 10), 0)
-	desktest.Eventually(t, "a redraw is seen", func() bool {
-		d.settler.mu.Lock()
-		defer d.settler.mu.Unlock()
-		return d.settler.seen.squares != nil && !d.settler.seen.squares[0].last.IsZero()
-	})
+	if err := d.Settle(t.Context()); err != nil { // the window itself has then been seen
+		t.Fatal(err)
+	}
 	before := time.Now()
 	p.fillWindow(window, image.Rect(0, 0, 10, 10), 0x00ff00)
 	desktest.Eventually(t, "the redraw of a window is seen", func() bool {
@@ -190,6 +228,32 @@ func TestSettleAnimation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSettleRedrawsWithoutChange keeps redrawing the whole screen with what it shows
+// already, except for one small place. Only that may be taken for animation, and the rest
+// must still count.
+func TestSettleRedrawsWithoutChange(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+	p := newPainter(t, s)
+	d := openDisplay(t, s, patient(time.Second))
+	draw(t, 10*time.Millisecond, func(i int) bool {
+		p.fill(image.Rect(0, 0, 640, 470), 0x808080)
+		p.fill(image.Rect(600, 472, 610, 480), uint32(i))
+		return true
+	})
+	for range 2 {
+		d.settler.sent()
+		if err := d.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, q := range d.settler.seen.squares {
+		x, y := i%d.settler.seen.columns*16, i/d.settler.seen.columns*16
+		if q.animated && (x < 592 || y < 464) {
+			t.Errorf("the square at (%d, %d) counts as animated", x, y)
+		}
 	}
 }
 

@@ -62,7 +62,23 @@ func (t *Toolset) act(ctx context.Context, c *command) (string, error) {
 		return t.holdKey(ctx, c)
 	}
 	// What is left is wait.
-	return fmt.Sprintf("Waited for %v.", in.time()), pause(ctx, in.time())
+	return fmt.Sprintf("Waited for %v.", in.time()), t.idle(ctx, in.time())
+}
+
+// lookTime is how long a display may be gone before a block that only waits notices.
+const lookTime = time.Second
+
+// idle waits as pause does, and ends early when the display is gone.
+func (t *Toolset) idle(ctx context.Context, d time.Duration) error {
+	for end := time.Now().Add(d); ; {
+		left := time.Until(end)
+		if err := pause(ctx, min(left, lookTime)); err != nil || left <= lookTime {
+			return err
+		}
+		if _, err := t.size(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // hold returns the events that press the modifiers of a command, and those that release
@@ -258,7 +274,7 @@ func (t *Toolset) holdKey(ctx context.Context, c *command) (string, error) {
 	if err := t.desktop.Send(ctx, down...); err != nil {
 		return "", err
 	}
-	if err := pause(ctx, c.input.time()); err != nil {
+	if err := t.idle(ctx, c.input.time()); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Held %s for %v.", shorten(*c.input.Text), c.input.time()), t.desktop.Send(ctx, up...)

@@ -34,6 +34,20 @@ func startDisplay(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("DISPLAY", d.server.Name())
 }
 
+func commandServer(ts *testscript.TestScript, _ bool, args []string) {
+	server := ts.Value("desk").(*desk).server
+	switch args[0] {
+	case "kill":
+		server.Kill()
+	case "pause":
+		server.Pause()
+	case "resume":
+		server.Resume()
+	default:
+		ts.Fatalf("usage: server kill|pause|resume")
+	}
+}
+
 func startTerminal(ts *testscript.TestScript, _ bool, _ []string) {
 	d := ts.Value("desk").(*desk)
 	d.terminal = d.server.Xterm(d.t, desktest.XtermOptions{})

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 //	truncate FILE N    keep the first N bytes of a file
 //	imagesize FILE W H the image file has that size
 //	display [WxH]      start an X display, 800x600 by default, and set $DISPLAY; more arguments are the server's
+//	server DO          kill the display's server, or pause it as if it hung, or resume it
 //	terminal           start a terminal on it, which has the keyboard focus
 //	typed TEXT         the terminal's program has read this, in Go's notation, and nothing else
 //	logging            cover the display with a window that logs what happens to it
@@ -75,6 +76,7 @@ func TestScripts(t *testing.T) {
 			"truncate":  truncate,
 			"imagesize": checkSize,
 			"display":   startDisplay,
+			"server":    commandServer,
 			"terminal":  startTerminal,
 			"typed":     checkTyped,
 			"logging":   startLogging,

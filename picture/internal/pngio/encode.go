@@ -214,11 +214,56 @@ func packRGB(dst, rgba []byte) {
 	}
 }
 
+// Eight bytes of a word are worked on side by side in what follows.
+const (
+	topBits = 0x8080808080808080
+	ones    = 0x0101010101010101
+	evens   = 0x00FF00FF00FF00FF
+)
+
+// subtract subtracts the bytes of b from those of a, each for itself.
+func subtract(a, b uint64) uint64 {
+	return ((a | topBits) - (b &^ topBits)) ^ ((a ^ ^b) & topBits)
+}
+
+// sizes are the distances of the bytes of w from zero, going the shorter way round.
+func sizes(w uint64) uint64 {
+	negative := w >> 7 & ones
+	return (w ^ negative*0xFF) + negative
+}
+
 // size is the distance of a byte from zero, going the shorter way round.
 func size(b byte) int { return abs(int(int8(b))) }
 
+// tally adds up sizes of bytes, eight at a time. The zero value is nothing.
+type tally struct {
+	sum   int
+	pairs uint64 // four sums of 16 bits
+	added int    // since they were emptied
+}
+
+func (t *tally) add(sizes uint64) {
+	t.pairs += sizes&evens + sizes>>8&evens
+	if t.added++; t.added == 255 { // each adds 256 at most
+		t.total()
+	}
+}
+
+func (t *tally) total() int {
+	for ; t.pairs > 0; t.pairs >>= 16 {
+		t.sum += int(t.pairs & 0xFFFF)
+	}
+	t.added = 0
+	return t.sum
+}
+
 func magnitude(row []byte) int {
-	n := 0
+	var t tally
+	for len(row) >= 8 {
+		t.add(sizes(binary.LittleEndian.Uint64(row)))
+		row = row[8:]
+	}
+	n := t.total()
 	for _, b := range row {
 		n += size(b)
 	}
@@ -228,7 +273,16 @@ func magnitude(row []byte) int {
 // difference writes a-b to dst and returns the sum of sizes.
 func difference(dst, a, b []byte) int {
 	b, dst = b[:len(a)], dst[:len(a)]
-	n := 0
+	var t tally
+	for len(a) >= 8 && len(b) >= 8 && len(dst) >= 8 {
+		d := subtract(binary.LittleEndian.Uint64(a), binary.LittleEndian.Uint64(b))
+		binary.LittleEndian.PutUint64(dst, d)
+		if d != 0 {
+			t.add(sizes(d))
+		}
+		a, b, dst = a[8:], b[8:], dst[8:]
+	}
+	n := t.total()
 	for i, v := range a {
 		d := v - b[i]
 		dst[i] = d
@@ -242,12 +296,23 @@ func difference(dst, a, b []byte) int {
 func predict(dst, row, up []byte, least int) bool {
 	up, dst = up[:len(row)], dst[:len(row)]
 	n := 0
-	for i, v := range row {
+	for i := 0; i < len(row); i++ {
+		if i >= 3 && i+8 <= len(row) {
+			here, left := binary.LittleEndian.Uint64(row[i:]), binary.LittleEndian.Uint64(row[i-3:])
+			above, corner := binary.LittleEndian.Uint64(up[i:]), binary.LittleEndian.Uint64(up[i-3:])
+			// Where nothing changes downwards, or nothing to the right, the
+			// prediction is right.
+			if here == above && left == corner || here == left && above == corner {
+				binary.LittleEndian.PutUint64(dst[i:], 0)
+				i += 7
+				continue
+			}
+		}
 		left, corner := 0, 0
 		if i >= 3 {
 			left, corner = int(row[i-3]), int(up[i-3])
 		}
-		d := v - byte(paeth(left, int(up[i]), corner))
+		d := row[i] - byte(paeth(left, int(up[i]), corner))
 		dst[i] = d
 		n += size(d)
 		if n >= least {

@@ -251,3 +251,41 @@ func TestEncodeStrips(t *testing.T) {
 		t.Error("other pixels")
 	}
 }
+
+// The filters work on eight bytes at a time; one at a time gives the same.
+func TestFilterWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 40).Draw(t, "pixels") * 3
+		few := rapid.SampledFrom([]byte{0, 0, 0, 1, 127, 128, 129, 255})
+		row := rapid.SliceOfN(few, n, n).Draw(t, "row")
+		up := rapid.SliceOfN(few, n, n).Draw(t, "up")
+		repeat := rapid.IntRange(1, 300).Draw(t, "repeat")
+		row, up = bytes.Repeat(row, repeat), bytes.Repeat(up, repeat)
+		n = len(row)
+		wantUp, wantPaeth := make([]byte, n), make([]byte, n)
+		sumRow, sumUp, sumPaeth := 0, 0, 0
+		for i := range row {
+			left, corner := 0, 0
+			if i >= 3 {
+				left, corner = int(row[i-3]), int(up[i-3])
+			}
+			wantUp[i], wantPaeth[i] = row[i]-up[i], row[i]-byte(paeth(left, int(up[i]), corner))
+			sumRow += size(row[i])
+			sumUp += size(wantUp[i])
+			sumPaeth += size(wantPaeth[i])
+		}
+		if got := magnitude(row); got != sumRow {
+			t.Fatalf("the magnitude is %d, want %d", got, sumRow)
+		}
+		out := make([]byte, n)
+		if got := difference(out, row, up); got != sumUp || !bytes.Equal(out, wantUp) {
+			t.Fatalf("the difference is %v with the sum %d, want %v with %d", out, got, wantUp, sumUp)
+		}
+		if !predict(out, row, up, sumPaeth+1) || !bytes.Equal(out, wantPaeth) {
+			t.Fatalf("the prediction leaves %v, want %v", out, wantPaeth)
+		}
+		if n > 0 && sumPaeth > 0 && predict(out, row, up, sumPaeth) {
+			t.Fatal("a prediction is taken that is no better")
+		}
+	})
+}

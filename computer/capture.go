@@ -311,12 +311,13 @@ func encodeZoom(part *image.RGBA, size image.Point, maxBase64 int) (picture.Enco
 // closing is the screenshot that ends a turn, after the answer of its last block.
 func (t *Toolset) closing(ctx context.Context, last ToolUse, b *budget) (content []Content) {
 	err := func() (err error) {
-		ctx, cancel := context.WithTimeout(ctx, t.options.BlockTime)
+		ctx, cancel := context.WithTimeoutCause(ctx, t.options.BlockTime, errTooLong)
 		defer cancel()
 		defer func() {
 			if p := recover(); p != nil {
 				err = newPanicError(p)
 			}
+			err = withCause(ctx, err)
 		}()
 		content, err = t.screenshot(ctx, b)
 		return err

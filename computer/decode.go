@@ -33,6 +33,10 @@ type input struct {
 	Duration        *float64 `json:"duration,omitempty"` // seconds
 }
 
+// typeTime is what typing a character may take at the slowest, when each needs a key of its
+// own to be made for it.
+const typeTime = 10 * time.Millisecond
+
 // needsView says whether the input names places on the screenshot.
 func (in *input) needsView() bool {
 	return in.StartCoordinate != nil || in.Coordinate != nil || in.Region != nil
@@ -44,6 +48,14 @@ func (in *input) time() time.Duration {
 		return 0
 	}
 	return time.Duration(*in.Duration * float64(time.Second))
+}
+
+// allowed is how long a block may take beyond the time that any has.
+func (c *command) allowed() time.Duration {
+	if c.member == "type" {
+		return time.Duration(utf8.RuneCountInString(*c.input.Text)) * typeTime
+	}
+	return c.input.time()
 }
 
 // decode reads the input of a known member. Whole numbers may come as floats or as strings,

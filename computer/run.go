@@ -93,8 +93,9 @@ func (t *Toolset) block(ctx context.Context, use ToolUse, b *budget) (content []
 	if err := t.confirm(ctx, c); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.options.BlockTime+c.input.time())
+	ctx, cancel := context.WithTimeoutCause(ctx, t.options.BlockTime+c.allowed(), errTooLong)
 	defer cancel()
+	defer func() { err = withCause(ctx, err) }()
 	if c.frame != (vision.Frame{}) && t.options.Confirm != nil { // which may have taken its time
 		if now, err := t.frame(ctx); err != nil {
 			return nil, err
@@ -106,7 +107,7 @@ func (t *Toolset) block(ctx context.Context, use ToolUse, b *budget) (content []
 }
 
 // prepare decodes a block and finds its places on the display.
-func (t *Toolset) prepare(ctx context.Context, use ToolUse) (*command, error) {
+func (t *Toolset) prepare(ctx context.Context, use ToolUse) (c *command, err error) {
 	if _, known := fieldsOf(use.Name); !known {
 		return nil, unknownMember(use.Name)
 	}
@@ -117,7 +118,7 @@ func (t *Toolset) prepare(ctx context.Context, use ToolUse) (*command, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &command{member: use.Name, input: in}
+	c = &command{member: use.Name, input: in}
 	if in.Text != nil {
 		switch c.member {
 		case "type":
@@ -133,8 +134,9 @@ func (t *Toolset) prepare(ctx context.Context, use ToolUse) (*command, error) {
 	if !in.needsView() && c.member != "cursor_position" {
 		return c, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.options.BlockTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, t.options.BlockTime, errTooLong)
 	defer cancel()
+	defer func() { err = withCause(ctx, err) }()
 	if c.frame, err = t.frame(ctx); err != nil {
 		return nil, err
 	}
@@ -150,6 +152,17 @@ func (t *Toolset) prepare(ctx context.Context, use ToolUse) (*command, error) {
 	}
 	c.from, c.at = onDisplay(in.StartCoordinate), onDisplay(in.Coordinate)
 	return c, nil
+}
+
+// errTooLong is why a block ended that took longer than it may.
+var errTooLong = errors.New("the block took longer than it may")
+
+// withCause says why a context ended, beside an error that may come from that.
+func withCause(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
 }
 
 // errStale refuses a place that was chosen on a screenshot of another size.
@@ -213,13 +226,18 @@ func (t *Toolset) failure(ctx context.Context, use ToolUse, err error) string {
 	return text
 }
 
-// phrase is what the model is told of an error: the text of an InputError, and a fixed
-// phrase for any other.
+// phrase is what the model is told of an error, with how much was typed before it.
 func phrase(ctx context.Context, err error) string {
-	var partial *typedError
-	if errors.As(err, &partial) {
-		return fmt.Sprintf("%s Of %d characters %d were typed.", phrase(ctx, partial.err), partial.of, partial.typed)
+	text := reason(ctx, err)
+	// A driver may have said so itself.
+	if part := (*typedError)(nil); errors.As(err, &part) && !strings.Contains(text, fmt.Sprintf("typed %d of %d", part.typed, part.of)) {
+		text += fmt.Sprintf(" Of %d characters %d were typed.", part.of, part.typed)
 	}
+	return text
+}
+
+// reason is the text of an InputError, and a fixed phrase for any other error.
+func reason(ctx context.Context, err error) string {
 	var shown *InputError
 	var panicked *panicError
 	switch {
@@ -229,7 +247,7 @@ func phrase(ctx context.Context, err error) string {
 		return "The display cannot be reached any more."
 	case ctx.Err() != nil:
 		return "The action was stopped before it was done."
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errTooLong):
 		return "The action took too long and was stopped."
 	case errors.As(err, &panicked):
 		return "The action failed: there is a fault in the display's driver."

@@ -48,7 +48,8 @@ type Options struct {
 	// picture.DefaultMaxBase64 when zero.
 	MaxImageBytes int
 
-	// BlockTime bounds one block, on top of the duration that it asks for. 60 s when zero.
+	// BlockTime bounds one block, on top of the duration that it asks for and of 10 ms for
+	// each character that it types. 60 s when zero.
 	BlockTime time.Duration
 
 	// Log hears of what failed, with the errors of the driver, which the model does not

@@ -10,6 +10,7 @@ import (
 	"image/color"
 	"image/jpeg"
 	"image/png"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -356,6 +357,7 @@ func TestFaults(t *testing.T) {
 		{"closed", func(context.Context, func()) error { return fmt.Errorf("%w: %w", computer.ErrClosed, secret) }, "The display cannot be reached any more."},
 		{"panic", func(context.Context, func()) error { panic(secret) }, "The action failed: there is a fault in the display's driver."},
 		{"timeout", func(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() }, "The action took too long and was stopped."},
+		{"own timeout", func(ctx context.Context, _ func()) error { <-ctx.Done(); return errors.New("context canceled") }, "The action took too long and was stopped."},
 		{"cancel", func(ctx context.Context, cancel func()) error { cancel(); <-ctx.Done(); return ctx.Err() }, "The action was stopped before it was done."},
 	} {
 		for _, block := range [][2]string{
@@ -465,6 +467,39 @@ func TestTypeFails(t *testing.T) {
 	r := one(t, toolset(t, desktop, nil), "type", `{"text":"ab§cd"}`)
 	if want := "The character U+00A7 cannot be typed. Of 5 characters 2 were typed."; !r.IsError || textOf(r) != want {
 		t.Errorf("%q, want %q", textOf(r), want)
+	}
+	fake := computertest.NewFake(800, 600)
+	fake.Intercept(func(ctx context.Context, method string) error {
+		if method == "Type" {
+			<-ctx.Done()
+			return &computer.InputError{Text: "it takes all day; typed 0 of 1 characters"}
+		}
+		return nil
+	})
+	r = one(t, toolset(t, fake, &computer.Options{BlockTime: time.Millisecond}), "type", `{"text":"a"}`)
+	if want := "It takes all day; typed 0 of 1 characters."; textOf(r) != want {
+		t.Errorf("%q, want %q", textOf(r), want)
+	}
+}
+
+// The log has what the model is not told, and nothing of what was typed.
+func TestLog(t *testing.T) {
+	var log bytes.Buffer
+	fake := computertest.NewFake(800, 600)
+	fake.Intercept(func(_ context.Context, method string) error {
+		switch method {
+		case "Type":
+			return errors.New("the socket is gone")
+		case "Release":
+			panic("no release")
+		}
+		return nil
+	})
+	tools := toolset(t, fake, &computer.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	r := one(t, tools, "type", `{"text":"hunter2"}`)
+	if strings.Contains(textOf(r), "socket") || !strings.Contains(log.String(), "the socket is gone") || !strings.Contains(log.String(), "no release") ||
+		strings.Contains(log.String(), "hunter2") {
+		t.Errorf("the model is told %q and the log\n%s", textOf(r), log.String())
 	}
 }
 

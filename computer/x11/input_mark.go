@@ -89,7 +89,7 @@ func releaseStale(ctx context.Context, k *keyboard) error {
 		return err
 	}
 	// Nobody else may press in between what has just been seen to be left over.
-	return k.alone(func() error {
+	return k.alone(ctx, func(ctx context.Context) error {
 		found, err := marks(ctx, k.link)
 		if err != nil {
 			return err

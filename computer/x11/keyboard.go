@@ -19,6 +19,7 @@ import (
 type keyboard struct {
 	*link
 	xkb         *xkb
+	xinput      byte // the number of the X Input Extension's requests, or 0
 	owner       owner
 	pinger      *pinger
 	recordsAtom xproto.Atom
@@ -44,6 +45,9 @@ func newKeyboard(ctx context.Context, l *link) (*keyboard, error) {
 	k := &keyboard{link: l, loans: map[xproto.Keycode]*loan{}, slots: map[computer.Key]slot{}}
 	var err error
 	if k.xkb, err = newXKB(ctx, l); err != nil {
+		return nil, err
+	}
+	if k.xinput, err = newXInput(ctx, l); err != nil {
 		return nil, err
 	}
 	if k.owner, err = newOwner(ctx, l); err != nil {
@@ -148,8 +152,8 @@ func (k *keyboard) stroke(ctx context.Context, key computer.Key) (stroke, error)
 	}
 	if _, has := k.slots[key]; !has {
 		if err := k.room(ctx, [][2]computer.Key{withCase(key)}); err != nil {
-			if errors.Is(err, errNoSpare) {
-				return stroke{}, &computer.InputError{Text: fmt.Sprintf("the keyboard has no key for %v, and no spare one", key)}
+			if errors.Is(err, errNoSpare) || errors.Is(err, errHung) {
+				return stroke{}, &computer.InputError{Text: fmt.Sprintf("there is no key for %v: %v", key, err)}
 			}
 			return stroke{}, err
 		}
@@ -184,7 +188,7 @@ func (k *keyboard) room(ctx context.Context, pairs [][2]computer.Key) error {
 	if !errors.Is(err, errNoSpare) || len(k.loans) == 0 {
 		return err
 	}
-	if err := k.handled(ctx); err != nil {
+	if err := k.handled(ctx, weakBound, weakQuiet); err != nil {
 		return err
 	}
 	_, err = k.lend(ctx, pairs, true)

@@ -74,11 +74,22 @@ func decodeRecords(b []uint32) []record {
 	return records
 }
 
-// alone runs something while the server serves no other client.
-func (k *keyboard) alone(do func() error) error {
+// alone runs something while the server serves no other client. What it does is done in
+// full even if the context ends meanwhile, unless the server does not answer.
+func (k *keyboard) alone(ctx context.Context, do func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	const extra = 500 * time.Millisecond
+	long, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		late := time.AfterFunc(extra, cancel)
+		context.AfterFunc(long, func() { late.Stop() })
+	})()
 	xproto.GrabServer(k.x)
 	defer xproto.UngrabServer(k.x)
-	return do()
+	return do(long)
 }
 
 // records returns the loans of other connections. Those of connections that have gone are
@@ -162,7 +173,7 @@ func (k *keyboard) survey(ctx context.Context) (l *layout, others, orphans []rec
 // giveBack makes lent keys what they were before, those of connections that have gone
 // included. Keys that somebody has changed since stay as they are.
 func (k *keyboard) giveBack(ctx context.Context) error {
-	return k.alone(func() error {
+	return k.alone(ctx, func(ctx context.Context) error {
 		l, others, orphans, err := k.survey(ctx)
 		if err != nil {
 			return err
@@ -190,7 +201,7 @@ func (k *keyboard) giveBack(ctx context.Context) error {
 // order given, and returns how many those are. Without any place it returns errNoSpare.
 // Once the keys that are lent already have been read, they are spare as well.
 func (k *keyboard) lend(ctx context.Context, pairs [][2]computer.Key, reclaim bool) (lent int, err error) {
-	err = k.alone(func() error {
+	err = k.alone(ctx, func(ctx context.Context) error {
 		l, others, orphans, err := k.survey(ctx)
 		if err != nil {
 			return err
@@ -238,6 +249,8 @@ func (k *keyboard) lend(ctx context.Context, pairs [][2]computer.Key, reclaim bo
 	if err != nil {
 		return 0, err
 	}
+	k.lastUsed = time.Now()
+	k.timer.Reset(grace)
 	return lent, nil
 }
 
@@ -318,7 +331,7 @@ func onlyMedia(r keyRow) bool {
 
 // ungrabbed returns those of the keys that no client has claimed for itself on the root
 // window, as window managers and hotkey programs do. To find out we claim each ourselves
-// for a moment.
+// for a moment, in both ways that there are: one does not tell of the other.
 func (k *keyboard) ungrabbed(ctx context.Context, codes []xproto.Keycode) ([]xproto.Keycode, error) {
 	return await(ctx, k.link, func() ([]xproto.Keycode, error) {
 		cookies := make([]xproto.GrabKeyCookie, len(codes))
@@ -335,8 +348,74 @@ func (k *keyboard) ungrabbed(ctx context.Context, codes []xproto.Keycode) ([]xpr
 				return nil, err
 			}
 		}
+		if k.xinput != 0 {
+			return k.ungrabbedXI(free)
+		}
 		return free, nil
 	})
+}
+
+// The numbers of the few requests of the X Input Extension that are needed, from "The X
+// Input Device Extension: Protocol Specification", version 2.
+const (
+	xiQueryVersion   = 47
+	xiPassiveGrab    = 54
+	xiPassiveUngrab  = 55
+	xiAllMasters     = 1
+	xiKeycode        = 1
+	xiAnyModifier    = 1 << 31
+	xiVersion        = 2
+	xiGrabReplyCount = 8 // where the answer has the number of modifiers that failed
+)
+
+// newXInput readies version 2 of the X Input Extension, where the display has it, and
+// returns the number of its requests, else 0.
+func newXInput(ctx context.Context, l *link) (byte, error) {
+	const name = "XInputExtension"
+	_, present, err := l.extension(ctx, name)
+	if err != nil || !present {
+		return 0, err
+	}
+	l.x.ExtLock.RLock()
+	opcode := l.x.Extensions[name]
+	l.x.ExtLock.RUnlock()
+	answer, err := await(ctx, l, func() ([]byte, error) {
+		cookie := l.x.NewCookie(true, true)
+		l.x.NewRequest(u16([]byte{opcode, xiQueryVersion, 2, 0}, xiVersion, 0), cookie)
+		return cookie.Reply()
+	})
+	if isRefusal(err) || err == nil && (len(answer) < 10 || xgb.Get16(answer[8:]) < xiVersion) {
+		return 0, nil
+	}
+	return opcode, err
+}
+
+// ungrabbedXI is ungrabbed for claims made through the X Input Extension.
+func (k *keyboard) ungrabbedXI(codes []xproto.Keycode) ([]xproto.Keycode, error) {
+	cookies := make([]*xgb.Cookie, len(codes))
+	for i, code := range codes {
+		grab := u32([]byte{k.xinput, xiPassiveGrab, 10, 0}, xproto.TimeCurrentTime, uint32(k.root), xproto.CursorNone, uint32(code))
+		grab = u16(grab, xiAllMasters, 1, 1)                                                // one set of modifiers, one word of events
+		grab = append(grab, xiKeycode, xproto.GrabModeAsync, xproto.GrabModeAsync, 0, 0, 0) // not for the owner's events
+		grab = u32(grab, 0, xiAnyModifier)                                                  // no events
+		ungrab := u32([]byte{k.xinput, xiPassiveUngrab, 6, 0}, uint32(k.root), uint32(code))
+		ungrab = u16(ungrab, xiAllMasters, 1)
+		ungrab = u32(append(ungrab, xiKeycode, 0, 0, 0), xiAnyModifier)
+		cookies[i] = k.x.NewCookie(true, true)
+		k.x.NewRequest(grab, cookies[i])
+		k.x.NewRequest(ungrab, k.x.NewCookie(false, false))
+	}
+	var free []xproto.Keycode
+	for i, code := range codes {
+		answer, err := cookies[i].Reply()
+		switch {
+		case err != nil && !isRefusal(err):
+			return nil, err
+		case err == nil && len(answer) >= 10 && xgb.Get16(answer[xiGrabReplyCount:]) == 0:
+			free = append(free, code)
+		}
+	}
+	return free, nil
 }
 
 // pairUp puts symbols on keys: two on each, where Shift can tell them apart.

@@ -25,6 +25,13 @@ const (
 	// busyBound is how long another connection's typing is waited for.
 	busyBound = 10 * time.Second
 
+	// An application that cannot say whether it has read what was typed is given weakBound
+	// before keys get other symbols, or until it has redrawn and then been quiet for
+	// weakQuiet. Between other parts of a long text the pause only keeps the server's
+	// memory small.
+	weakBound, weakQuiet = time.Second, 100 * time.Millisecond
+	flowBound, flowQuiet = 100 * time.Millisecond, 20 * time.Millisecond
+
 	// personBound is how long a modifier key that a person holds down is waited for.
 	personBound = time.Second
 
@@ -68,6 +75,9 @@ func (d *Display) Type(ctx context.Context, text string) (typed int, err error) 
 	t := &typing{keyboard: k, input: d.input, sent: d.settler.sent, keys: keys}
 	defer t.restore()
 	err = t.run(ctx)
+	if errors.Is(err, errHung) || errors.Is(err, errNoSpare) {
+		err = &computer.InputError{Text: fmt.Sprintf("%v; typed %d of %d characters", err, t.done, len(keys))}
+	}
 	if err != nil && !isInput(err) {
 		err = fmt.Errorf("typing stopped after %d of %d characters: %w", t.done, len(keys), err)
 	}
@@ -107,7 +117,7 @@ func (k *keyboard) acquire(ctx context.Context) error {
 	defer poll.Stop()
 	for {
 		var mine bool
-		err := k.alone(func() error {
+		err := k.alone(ctx, func(ctx context.Context) error {
 			var err error
 			mine, err = await(ctx, k.link, func() (bool, error) {
 				now, err := xproto.GetSelectionOwner(k.x, k.typingAtom).Reply()
@@ -182,7 +192,7 @@ func (t *typing) run(ctx context.Context) error {
 		}
 		if flow += n; flow >= flowSize && t.done < len(t.keys) {
 			flow = 0
-			if err := t.handled(ctx); err != nil {
+			if err := t.handled(ctx, flowBound, flowQuiet); err != nil {
 				return err
 			}
 		}
@@ -206,12 +216,11 @@ func (t *typing) prepare(ctx context.Context) error {
 		return nil
 	}
 	_, shift := l.chooser(modShift)
-	err = t.room(ctx, pairUp(missing, shift))
-	if errors.Is(err, errNoSpare) {
+	if err := t.room(ctx, pairUp(missing, shift)); err != nil {
 		r, _ := missing[0].Rune()
-		return &computer.InputError{Text: fmt.Sprintf("the keyboard has no key for %U, and no spare one; typed %d of %d characters", r, t.done, len(t.keys))}
+		return fmt.Errorf("there is no key for %U: %w", r, err)
 	}
-	return err
+	return nil
 }
 
 // missing returns the characters ahead that no key makes, in the order of their first use.
@@ -240,7 +249,7 @@ func (t *typing) missing(l *layout) []computer.Key {
 // chunk types some characters, and returns how many. The server serves nobody else
 // meanwhile, so that the map and the modifiers are as they were found.
 func (t *typing) chunk(ctx context.Context) (n int, err error) {
-	err = t.alone(func() error {
+	err = t.alone(ctx, func(ctx context.Context) error {
 		l, _, _, err := t.survey(ctx)
 		if err != nil {
 			return err
@@ -252,7 +261,8 @@ func (t *typing) chunk(ctx context.Context) (n int, err error) {
 			return errHeld
 		}
 		shift, canShift := l.chooser(modShift)
-		var down []xproto.Keycode
+		var chunk []stroke
+		var codes []xproto.Keycode
 		strokes, lent := l.index(), false
 		for _, key := range t.keys[t.done:min(t.done+chunkSize, len(t.keys))] {
 			s, ok := strokes[key]
@@ -267,6 +277,12 @@ func (t *typing) chunk(ctx context.Context) (n int, err error) {
 					s.mods = []xproto.Keycode{shift}
 				}
 			}
+			chunk = append(chunk, s)
+			codes = append(append(codes, s.mods...), s.code)
+		}
+		t.input.announceTyped(codes...) // for the next one to release, should we be killed
+		var down []xproto.Keycode
+		for _, s := range chunk {
 			// Modifiers stay down from one character to the next where they can.
 			if !slices.Equal(down, s.mods) {
 				t.release(down)
@@ -278,6 +294,7 @@ func (t *typing) chunk(ctx context.Context) (n int, err error) {
 			n++
 		}
 		t.release(down)
+		t.input.announceTyped()
 		if lent {
 			t.used(ctx)
 		}
@@ -305,9 +322,12 @@ func (t *typing) release(codes []xproto.Keycode) {
 	}
 }
 
+// errHung says that an application does not handle its input.
+var errHung = errors.New("the application at the keyboard focus does not respond")
+
 // handled waits until the application has read what was typed: until it says so where it
-// can, else until it looks like it.
-func (k *keyboard) handled(ctx context.Context) error {
+// can, else until it looks like it (see pause).
+func (k *keyboard) handled(ctx context.Context, bound, quiet time.Duration) error {
 	window, err := k.focused(ctx)
 	if err != nil {
 		return err
@@ -317,9 +337,9 @@ func (k *keyboard) handled(ctx context.Context) error {
 	case err != nil || answered:
 		return err
 	case supported:
-		return &computer.InputError{Text: "the application at the keyboard focus does not respond"}
+		return errHung
 	}
-	return k.pause(ctx, time.Second, 100*time.Millisecond)
+	return k.pause(ctx, bound, quiet)
 }
 
 // pause gives an application that cannot be asked the time to read what was typed: until
@@ -470,7 +490,7 @@ func (t *typing) letGo(ctx context.Context) error {
 		}
 	}
 	t.waited = true
-	return t.alone(func() error {
+	return t.alone(ctx, func(ctx context.Context) error {
 		l, _, _, err := t.survey(ctx)
 		if err != nil || l.held() == 0 {
 			return err

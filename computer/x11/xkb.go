@@ -214,6 +214,9 @@ func u32(b []byte, values ...uint32) []byte {
 
 // read asks for the keyboard's map and state.
 func (k *xkb) read(ctx context.Context) (*layout, error) {
+	if !k.present {
+		return nil, errors.New("the display lacks the XKEYBOARD extension, without which its keyboard cannot be used; start a newer server")
+	}
 	request := u16(nil, xkbCoreKbd, xkbPartTypes|xkbPartSymbols|xkbPartModMap, 0)
 	request = k.message(8, append(request, make([]byte, 18)...)...)
 	answer, err := k.ask(ctx, request)

@@ -18,6 +18,11 @@ const (
 	pressTime = 12 * time.Millisecond // a button is down in a double or triple click
 	clickTime = 60 * time.Millisecond // from one press to the next
 
+	// Applications count presses of a button that are as close as this in time and place
+	// as one double or triple click.
+	countTime = 500 * time.Millisecond
+	countNear = 8 // display pixels
+
 	// A drag begins once the pointer has left a few pixels around the press, and drop
 	// targets must see the pointer arrive: a drag in one jump does nothing.
 	dragSteps = 16
@@ -38,7 +43,7 @@ func (t *Toolset) act(ctx context.Context, c *command) (string, error) {
 	case "left_click_drag":
 		return t.drag(ctx, c)
 	case "left_mouse_down":
-		return t.press(ctx)
+		return t.hold(ctx)
 	case "left_mouse_up":
 		t.down = false
 		return "The left button is up.", t.desktop.Send(ctx, Event{Kind: ButtonUp, Button: LeftButton})
@@ -81,9 +86,8 @@ func (t *Toolset) idle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// hold returns the events that press the modifiers of a command, and those that release
-// them, the last one first.
-func hold(keys []Key) (down, up []Event) {
+// chord returns the events that press keys, and those that release them, the last one first.
+func chord(keys []Key) (down, up []Event) {
 	for _, key := range keys {
 		down = append(down, Event{Kind: KeyDown, Key: key})
 		up = append(up, Event{Kind: KeyUp, Key: key})
@@ -95,17 +99,55 @@ func hold(keys []Key) (down, up []Event) {
 // errHeld refuses what a held left button would turn into something else.
 var errHeld = inputErrorf("The left button is held down by left_mouse_down; release it with left_mouse_up first.")
 
+// press is a press of a button by a member.
+type press struct {
+	at     image.Point // display pixels
+	button Button
+	single bool // a single click, and nothing else
+	when   time.Time
+}
+
+// apart sees to it that a member's press is not counted as one more of the clicks before:
+// a double click after a click would be a triple one, and a drag would select by words. It
+// waits until the time for that is over, before anything is pressed. Single clicks do not
+// wait for each other: two of them at one place are a double click to anybody.
+func (t *Toolset) apart(ctx context.Context, at *image.Point, button Button, single bool) error {
+	now := press{button: button, single: single}
+	if at != nil {
+		now.at = *at
+	} else {
+		var err error
+		if now.at, err = t.desktop.Pointer(ctx); err != nil {
+			return err
+		}
+	}
+	last := t.last
+	t.last = now
+	defer func() { t.last.when = time.Now() }()
+	way := now.at.Sub(last.at)
+	if last.button != button || single && last.single || max(way.X, -way.X, way.Y, -way.Y) > countNear {
+		return nil
+	}
+	if left := countTime - time.Since(last.when); left > 0 {
+		return pause(ctx, left)
+	}
+	return nil
+}
+
 func (t *Toolset) click(ctx context.Context, c *command, button Button, count int) (string, error) {
 	if t.down && button == LeftButton {
 		return "", errHeld
 	}
-	press, release := Event{Kind: ButtonDown, Button: button}, Event{Kind: ButtonUp, Button: button}
-	events, up := hold(c.modifiers)
+	if err := t.apart(ctx, c.at, button, count == 1); err != nil {
+		return "", err
+	}
+	down, release := Event{Kind: ButtonDown, Button: button}, Event{Kind: ButtonUp, Button: button}
+	events, up := chord(c.modifiers)
 	if c.at != nil {
 		events = append([]Event{{Kind: Move, Point: *c.at}}, events...)
 	}
 	if count == 1 {
-		events = append(events, press, release)
+		events = append(events, down, release)
 		return done(c, "Clicked"), t.desktop.Send(ctx, append(events, up...)...)
 	}
 	for i := range count {
@@ -114,7 +156,7 @@ func (t *Toolset) click(ctx context.Context, c *command, button Button, count in
 				return "", err
 			}
 		}
-		if err := t.desktop.Send(ctx, append(events, press)...); err != nil {
+		if err := t.desktop.Send(ctx, append(events, down)...); err != nil {
 			return "", err
 		}
 		if err := pause(ctx, pressTime); err != nil {
@@ -125,6 +167,7 @@ func (t *Toolset) click(ctx context.Context, c *command, button Button, count in
 			return "", err
 		}
 	}
+	t.last.when = time.Now()
 	return done(c, "Clicked"), t.send(ctx, up)
 }
 
@@ -144,9 +187,12 @@ func done(c *command, what string) string {
 	return what + " at the pointer."
 }
 
-func (t *Toolset) press(ctx context.Context) (string, error) {
+func (t *Toolset) hold(ctx context.Context) (string, error) {
 	if t.down {
 		return "The left button is down already.", nil
+	}
+	if err := t.apart(ctx, nil, LeftButton, false); err != nil {
+		return "", err
 	}
 	err := t.desktop.Send(ctx, Event{Kind: ButtonDown, Button: LeftButton})
 	t.down = err == nil
@@ -169,8 +215,11 @@ func (t *Toolset) drag(ctx context.Context, c *command) (string, error) {
 	if t.down {
 		return "", errHeld
 	}
+	if err := t.apart(ctx, c.from, LeftButton, false); err != nil {
+		return "", err
+	}
 	events := []Event{{Kind: Move, Point: *c.from}}
-	down, up := hold(c.modifiers)
+	down, up := chord(c.modifiers)
 	events = append(append(events, down...), Event{Kind: ButtonDown, Button: LeftButton})
 	if err := t.desktop.Send(ctx, events...); err != nil {
 		return "", err
@@ -233,7 +282,7 @@ func path(from, to image.Point) []image.Point {
 
 func (t *Toolset) scroll(ctx context.Context, c *command) (string, error) {
 	button, amount := wheelOf(*c.input.ScrollDirection), *c.input.ScrollAmount
-	events, up := hold(c.modifiers)
+	events, up := chord(c.modifiers)
 	if c.at != nil {
 		events = append([]Event{{Kind: Move, Point: *c.at}}, events...)
 	}
@@ -255,10 +304,10 @@ func (t *Toolset) scroll(ctx context.Context, c *command) (string, error) {
 // key presses and releases a chord. Each time all of it is one sequence, so that nothing
 // comes between and no key is held long enough to repeat.
 func (t *Toolset) key(ctx context.Context, c *command, times int) (string, error) {
-	down, up := hold(c.keys)
-	chord := append(down, up...)
+	down, up := chord(c.keys)
+	all := append(down, up...)
 	for i := range times {
-		if err := t.desktop.Send(ctx, chord...); err != nil {
+		if err := t.desktop.Send(ctx, all...); err != nil {
 			return "", fmt.Errorf("press %d of %d: %w", i+1, times, err)
 		}
 	}
@@ -270,7 +319,7 @@ func (t *Toolset) key(ctx context.Context, c *command, times int) (string, error
 }
 
 func (t *Toolset) holdKey(ctx context.Context, c *command) (string, error) {
-	down, up := hold(c.keys)
+	down, up := chord(c.keys)
 	if err := t.desktop.Send(ctx, down...); err != nil {
 		return "", err
 	}

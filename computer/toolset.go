@@ -67,6 +67,7 @@ type Toolset struct {
 
 	shown image.Point // display size of the last screenshot that the model has seen, or zero
 	taken image.Point // the same of the last one that was taken
+	last  press       // of a button
 	down  bool        // left_mouse_down holds the left button
 	stuck bool        // the last release failed
 }

@@ -256,6 +256,21 @@ func TestMembers(t *testing.T) {
 	wantNothingHeld(t, fake)
 }
 
+// The clicks of one member are not counted together with those of another before it.
+func TestClicksApart(t *testing.T) {
+	fake := computertest.NewFake(800, 600)
+	tools := toolset(t, fake, nil)
+	ok(t, tools, "left_click", `{"coordinate":[50,50]}`, "double_click", `{"coordinate":[52,50]}`, "left_click", `{}`, "triple_click", `{}`)
+	ok(t, tools, "left_click_drag", `{"start_coordinate":[50,50],"coordinate":[50,50]}`)
+	var counts []int
+	for _, c := range fake.Clicks() {
+		counts = append(counts, c.Count)
+	}
+	if got, want := fmt.Sprint(counts), "[1 1 2 1 1 2 3 1]"; got != want {
+		t.Errorf("the application counts %s, want %s", got, want)
+	}
+}
+
 // The keys of a chord go down in order and come up in reverse, in one sequence.
 func TestChord(t *testing.T) {
 	fake := computertest.NewFake(800, 600)

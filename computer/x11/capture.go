@@ -53,12 +53,19 @@ func (d *Display) newCapturer(ctx context.Context) (*capturer, error) {
 	return c, err
 }
 
-// close gives the shared memory back. The server lets go of its side with the connection.
-func (c *capturer) close(context.Context) {
+// closeCapturer gives the shared memory back, here and in the server.
+func (d *Display) closeCapturer(ctx context.Context) {
+	c := d.capturer
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	attached := c.memory != nil
 	c.closed = true
 	c.free()
+	c.mu.Unlock()
+	if attached {
+		_, _ = await(ctx, d.link, func() (struct{}, error) {
+			return struct{}{}, shm.DetachChecked(d.x, c.segment).Check()
+		})
+	}
 }
 
 // free gives the shared memory back; mu is held.

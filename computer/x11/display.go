@@ -31,6 +31,7 @@ type Display struct {
 	*link
 	options Options
 	missing []string
+	awake   bool // the screen saver is held off
 
 	keyboard *keyboard
 	input    *input
@@ -119,7 +120,8 @@ func (d *Display) Close() error {
 	err := d.Release(ctx)
 	d.keyboard.close(ctx)
 	d.settler.close(ctx)
-	d.capturer.close(ctx)
+	d.closeCapturer(ctx)
+	d.letSleep(ctx)
 	d.keep(ctx) // the last: nothing else may be left
 	d.breakOff()
 	<-d.done

@@ -78,6 +78,16 @@ func (d *Display) keep(ctx context.Context) {
 		if err != nil {
 			return struct{}{}, err
 		}
+		// Windows by which others would take this connection for alive.
+		tree, err := xproto.QueryTree(d.x, d.root).Reply()
+		if err != nil {
+			return struct{}{}, err
+		}
+		for _, w := range tree.Children {
+			if uint32(w)&^d.setup.ResourceIdMask == d.setup.ResourceIdBase {
+				xproto.DestroyWindow(d.x, w)
+			}
+		}
 		window, err := xproto.NewWindowId(d.x)
 		if err != nil {
 			return struct{}{}, err

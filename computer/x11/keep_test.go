@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"image"
 	"os"
 	"testing"
 
@@ -49,8 +50,14 @@ func TestKeep(t *testing.T) {
 
 	x, y := 0, 0
 	for i := range 300 {
-		d, err := Open(t.Context(), s.Name(), nil)
-		if err != nil {
+		var d *Display
+		open := func() bool {
+			d, err = Open(t.Context(), s.Name(), nil)
+			return err == nil
+		}
+		if i == 0 {
+			desktest.Eventually(t, "the display can be opened again after the reset", open)
+		} else if !open() {
 			t.Fatalf("opening for the %d. time: %v", i+1, err)
 		}
 		if i > 0 {
@@ -73,6 +80,49 @@ func TestKeep(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestKeepLittle expects one window to be left behind, and nothing else that a Display uses.
+func TestKeepLittle(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480, Reset: true})
+	d, err := Open(t.Context(), s.Name(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	capture(t, d, image.Rect(0, 0, 640, 480))
+	if d.capturer.memory == nil {
+		t.Error("shared memory is not in use")
+	}
+	if err := d.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Type(t.Context(), "aж"); err != nil {
+		t.Fatal(err)
+	}
+	base := d.setup.ResourceIdBase
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	p := newPainter(t, s)
+	if _, _, err := p.extension(t.Context(), "X-Resource"); err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]uint32{}
+	reply, err := res.QueryClientResources(p.x, base).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range reply.Types {
+		name, err := xproto.GetAtomName(p.x, r.ResourceType).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		left[name.Name] = r.Count
+	}
+	if left["WINDOW"] != 1 || len(left) != 1 {
+		t.Errorf("left are %v", left)
 	}
 }
 

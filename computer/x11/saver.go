@@ -29,6 +29,7 @@ func (d *Display) keepAwake(ctx context.Context) error {
 				if err := screensaver.SuspendChecked(d.x, 1).Check(); err != nil {
 					return struct{}{}, err
 				}
+				d.awake = true
 			}
 		}
 		return struct{}{}, xproto.ForceScreenSaverChecked(d.x, xproto.ScreenSaverReset).Check()
@@ -37,6 +38,17 @@ func (d *Display) keepAwake(ctx context.Context) error {
 		return fmt.Errorf("keeping the screen from blanking: %w", err)
 	}
 	return nil
+}
+
+// letSleep lets the timers go on, which the server would not do for a connection that leaves
+// something behind; see keep.
+func (d *Display) letSleep(ctx context.Context) {
+	if !d.awake {
+		return
+	}
+	_, _ = await(ctx, d.link, func() (struct{}, error) {
+		return struct{}{}, screensaver.SuspendChecked(d.x, 0).Check()
+	})
 }
 
 // wake ends a screen saver that became active in spite of keepAwake. It does not wait.

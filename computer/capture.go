@@ -323,8 +323,13 @@ func (t *Toolset) closing(ctx context.Context, last ToolUse, b *budget) (content
 		return err
 	}()
 	if err != nil {
-		why := t.failure(ctx, ToolUse{ID: last.ID, Name: "screenshot"}, err)
-		return []Content{{Text: "There is no screenshot after this action. " + why}}
+		// What was asked for has been done, so the result is no error.
+		t.failure(ctx, ToolUse{ID: last.ID, Name: "screenshot"}, err)
+		text := "This was done, but no screenshot could be taken after it."
+		if why := (*InputError)(nil); errors.As(err, &why) {
+			text += " " + sentence(why.Text)
+		}
+		return []Content{{Text: text}}
 	}
 	if last.Name == "zoom" {
 		content = append([]Content{{Text: "The whole screen:"}}, content...)

@@ -2,6 +2,7 @@ package computer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"reflect"
@@ -119,15 +120,10 @@ func TestDecodeStrictly(t *testing.T) {
 			t.Errorf("%s %.60s is taken as %s", test.member, test.input, got)
 		} else if !strings.Contains(err.Error(), test.want) || !strings.HasSuffix(err.Error(), ".") || len(err.Error()) > 400 {
 			t.Errorf("%s %.60s: %q, want %q", test.member, test.input, err, test.want)
-		} else if !asInputError(err, &refused) {
+		} else if !errors.As(err, &refused) {
 			t.Errorf("%s %.60s: %T is not for the model", test.member, test.input, err)
 		}
 	}
-}
-
-func asInputError(err error, target **InputError) (ok bool) {
-	*target, ok = err.(*InputError)
-	return ok
 }
 
 func TestRegionBounds(t *testing.T) {

@@ -394,16 +394,9 @@ func newXInput(ctx context.Context, l *link) (byte, error) {
 func (k *keyboard) ungrabbedXI(codes []xproto.Keycode) ([]xproto.Keycode, error) {
 	cookies := make([]*xgb.Cookie, len(codes))
 	for i, code := range codes {
-		grab := u32([]byte{k.xinput, xiPassiveGrab, 10, 0}, xproto.TimeCurrentTime, uint32(k.root), xproto.CursorNone, uint32(code))
-		grab = u16(grab, xiAllMasters, 1, 1)                                                // one set of modifiers, one word of events
-		grab = append(grab, xiKeycode, xproto.GrabModeAsync, xproto.GrabModeAsync, 0, 0, 0) // not for the owner's events
-		grab = u32(grab, 0, xiAnyModifier)                                                  // no events
-		ungrab := u32([]byte{k.xinput, xiPassiveUngrab, 6, 0}, uint32(k.root), uint32(code))
-		ungrab = u16(ungrab, xiAllMasters, 1)
-		ungrab = u32(append(ungrab, xiKeycode, 0, 0, 0), xiAnyModifier)
 		cookies[i] = k.x.NewCookie(true, true)
-		k.x.NewRequest(grab, cookies[i])
-		k.x.NewRequest(ungrab, k.x.NewCookie(false, false))
+		k.x.NewRequest(k.xiGrab(code), cookies[i])
+		k.x.NewRequest(k.xiUngrab(code), k.x.NewCookie(false, false))
 	}
 	var free []xproto.Keycode
 	for i, code := range codes {
@@ -416,6 +409,22 @@ func (k *keyboard) ungrabbedXI(codes []xproto.Keycode) ([]xproto.Keycode, error)
 		}
 	}
 	return free, nil
+}
+
+// xiGrab is the request that claims a key with any modifiers, on the root window, of every
+// keyboard that is not part of another. It asks for no events.
+func (k *keyboard) xiGrab(code xproto.Keycode) []byte {
+	b := u32([]byte{k.xinput, xiPassiveGrab, 10, 0}, xproto.TimeCurrentTime, uint32(k.root), xproto.CursorNone, uint32(code))
+	b = u16(b, xiAllMasters, 1, 1) // one set of modifiers, one word of events
+	b = append(b, xiKeycode, xproto.GrabModeAsync, xproto.GrabModeAsync, 0, 0, 0)
+	return u32(b, 0, xiAnyModifier)
+}
+
+// xiUngrab is the request that undoes xiGrab.
+func (k *keyboard) xiUngrab(code xproto.Keycode) []byte {
+	b := u32([]byte{k.xinput, xiPassiveUngrab, 6, 0}, uint32(k.root), uint32(code))
+	b = append(u16(b, xiAllMasters, 1), xiKeycode, 0, 0, 0)
+	return u32(b, xiAnyModifier)
 }
 
 // pairUp puts symbols on keys: two on each, where Shift can tell them apart.

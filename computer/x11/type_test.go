@@ -560,6 +560,38 @@ func TestTypeImpossible(t *testing.T) {
 	shows(t, "ok", func() string { return g.State(t).Entry })
 }
 
+// TestTypeBesideClaims types while another client has claimed most spare keys for itself, in
+// the two ways that there are.
+func TestTypeBesideClaims(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{})
+	g := s.GTK(t, desktest.GTKOptions{})
+	d, other := openDisplay(t, s, nil), openAnother(t, s)
+	l, _, _, err := other.keyboard.survey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, err := other.keyboard.spare(t.Context(), l, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, code := range codes {
+		switch i % 3 {
+		case 0:
+			err = xproto.GrabKeyChecked(other.x, false, other.root, xproto.ModMaskAny, code, xproto.GrabModeAsync, xproto.GrabModeAsync).Check()
+		case 1:
+			cookie := other.x.NewCookie(true, true)
+			other.x.NewRequest(other.keyboard.xiGrab(code), cookie)
+			_, err = cookie.Reply()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := ideographs('一', 100)
+	typeAll(t, d, text)
+	shows(t, text, func() string { return g.State(t).Entry })
+}
+
 // BenchmarkType types 1,000 mixed characters into a GTK entry until that has them all.
 func BenchmarkType(b *testing.B) {
 	s := desktest.Xvfb(b, desktest.Options{})

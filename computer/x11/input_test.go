@@ -826,3 +826,61 @@ func TestSendLayouts(t *testing.T) {
 		nothingDown(t, w.server)
 	}
 }
+
+// TestSendRepeats holds that a key that is held repeats, as those of a real keyboard do: one
+// of the layout and a spare one.
+func TestSendRepeats(t *testing.T) {
+	w := newWitness(t, desktest.Options{})
+	for _, r := range []rune{'a', '漢'} {
+		key, _ := computer.KeyOf(r)
+		w.send(press(key)...)
+		desktest.Eventually(t, "the key repeats", func() bool {
+			presses := 0
+			for _, e := range w.window.Events() {
+				if e.Kind == desktest.KeyPress {
+					presses++
+				}
+			}
+			return presses >= 3
+		})
+		w.send(letGo(key)...)
+		w.got()
+	}
+}
+
+// TestSendLeavesSettings holds that the settings of keyboard and pointer are those of
+// whoever set them, while they are used and afterwards.
+func TestSendLeavesSettings(t *testing.T) {
+	w := newWitness(t, desktest.Options{})
+	settings := func() string {
+		x := w.display.x
+		keyboard, err := xproto.GetKeyboardControl(x).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pointer, err := xproto.GetPointerControl(x).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		modifiers, err := xproto.GetModifierMapping(x).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyboard.Sequence, pointer.Sequence, modifiers.Sequence = 0, 0, 0
+		return fmt.Sprint(*keyboard, *pointer, *modifiers)
+	}
+	before := settings()
+	w.chord("ctrl+shift+T")
+	w.chord("漢")
+	w.send(press('x', '語')...)
+	w.send(append([]computer.Event{moveTo(3, 4)}, click(computer.LeftButton)...)...)
+	if now := settings(); now != before {
+		t.Errorf("the settings while keys are held are\n%s\nwere\n%s", now, before)
+	}
+	if err := w.display.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now := settings(); now != before {
+		t.Errorf("the settings are\n%s\nwere\n%s", now, before)
+	}
+}

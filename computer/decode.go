@@ -77,7 +77,7 @@ func decode(member string, data json.RawMessage, maxText int) (*input, error) {
 	}
 	for _, name := range sorted(arguments) {
 		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
-			return nil, inputErrorf("%s has no argument \"%s\"; it takes %s.", member, shorten(name), listed(fields))
+			return nil, inputErrorf("The member %s has no argument \"%s\"; it takes %s.", member, shorten(name), listed(fields))
 		}
 	}
 	in := &input{}
@@ -85,7 +85,7 @@ func decode(member string, data json.RawMessage, maxText int) (*input, error) {
 		value := bytes.TrimSpace(arguments[f.name])
 		if len(value) == 0 || string(value) == "null" {
 			if f.required {
-				return nil, inputErrorf("%s needs the argument %s, %s.", member, f.name, expected(member, f.name))
+				return nil, inputErrorf("The member %s needs the argument %s, %s.", member, f.name, expected(member, f.name))
 			}
 			continue
 		}
@@ -98,7 +98,7 @@ func decode(member string, data json.RawMessage, maxText int) (*input, error) {
 
 // set decodes one argument that is there.
 func (in *input) set(member, name string, value json.RawMessage, maxText int) error {
-	wrong := inputErrorf("%s of %s must be %s, not %s.", name, member, expected(member, name), shown(value))
+	wrong := inputErrorf("The argument %s of %s must be %s, not %s.", name, member, expected(member, name), shown(value))
 	switch name {
 	case "start_coordinate", "coordinate":
 		point, ok := point(value)
@@ -327,7 +327,7 @@ func within(name string, p *[2]int, view image.Point) error {
 	if p == nil || image.Pt(p[0], p[1]).In(image.Rectangle{Max: view}) {
 		return nil
 	}
-	return inputErrorf("%s (%d, %d) is outside the screenshot of %dx%d pixels: x goes from 0 to %d and y from 0 to %d.",
+	return inputErrorf("The %s (%d, %d) is outside the screenshot of %dx%d pixels: x goes from 0 to %d and y from 0 to %d.",
 		name, p[0], p[1], view.X, view.Y, view.X-1, view.Y-1)
 }
 
@@ -343,10 +343,10 @@ func (in *input) place(view image.Point) error {
 		outside := min(r[0], r[1], r[2], r[3]) < 0 || max(r[0], r[2]) > view.X || max(r[1], r[3]) > view.Y
 		switch {
 		case outside:
-			return inputErrorf("region [%d, %d, %d, %d] is outside the screenshot of %dx%d pixels: x goes from 0 to %d and y from 0 to %d.",
+			return inputErrorf("The region [%d, %d, %d, %d] is outside the screenshot of %dx%d pixels: x goes from 0 to %d and y from 0 to %d.",
 				r[0], r[1], r[2], r[3], view.X, view.Y, view.X, view.Y)
 		case r[0] >= r[2] || r[1] >= r[3]:
-			return inputErrorf("region [%d, %d, %d, %d] is empty: x0 must be less than x1 and y0 less than y1.", r[0], r[1], r[2], r[3])
+			return inputErrorf("The region [%d, %d, %d, %d] is empty: x0 must be less than x1 and y0 less than y1.", r[0], r[1], r[2], r[3])
 		}
 	}
 	return nil

@@ -108,7 +108,7 @@ func ExampleToolset_Run() {
 		}
 	}
 	// Output:
-	// {"type":"tool_result","tool_use_id":"toolu_1","toolset_name":"computer","is_error":true,"content":[{"type":"text","text":"Coordinate (40, 900) is outside the screenshot of 1280x800 pixels: x goes from 0 to 1279 and y from 0 to 799."}]}
+	// {"type":"tool_result","tool_use_id":"toolu_1","toolset_name":"computer","is_error":true,"content":[{"type":"text","text":"The coordinate (40, 900) is outside the screenshot of 1280x800 pixels: x goes from 0 to 1279 and y from 0 to 799."}]}
 	// {"type":"tool_result","tool_use_id":"toolu_2","toolset_name":"computer","is_error":true,"content":[{"type":"text","text":"Not executed: an earlier computer action in this turn failed."}]}
 }
 

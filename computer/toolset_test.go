@@ -147,7 +147,7 @@ func TestStopsAtFirstFailure(t *testing.T) {
 		isError  bool
 	}{
 		{"toolu_0", "Clicked at (10, 20).", false},
-		{"toolu_1", "coordinate (800, 20) is outside the screenshot of 800x600 pixels: x goes from 0 to 799 and y from 0 to 599.", true},
+		{"toolu_1", "The coordinate (800, 20) is outside the screenshot of 800x600 pixels: x goes from 0 to 799 and y from 0 to 599.", true},
 		{"toolu_2", halted, true},
 		{"toolu_3", halted, true},
 	}
@@ -156,7 +156,7 @@ func TestStopsAtFirstFailure(t *testing.T) {
 	}
 	for i, w := range want {
 		r := results[i]
-		if r.ToolUseID != w.id || r.ToolsetName != "computer" || r.IsError != w.isError || !strings.EqualFold(textOf(r), w.text) || len(r.Content) != 1 {
+		if r.ToolUseID != w.id || r.ToolsetName != "computer" || r.IsError != w.isError || textOf(r) != w.text || len(r.Content) != 1 {
 			t.Errorf("result %d is %+v, want %+v", i, r, w)
 		}
 	}

@@ -210,35 +210,16 @@ func (k *keyboard) lend(ctx context.Context, pairs [][2]computer.Key, reclaim bo
 		if err != nil {
 			return err
 		}
+		if lent = min(len(pairs), len(codes)); lent == 0 {
+			return errNoSpare
+		}
 		rows := map[xproto.Keycode]keyRow{}
 		for _, r := range orphans {
 			if l.rows[r.code].equal(r.lent) {
-				rows[r.code], l.rows[r.code] = r.original, r.original
+				rows[r.code] = r.original
 			}
 		}
-		if reclaim {
-			clear(k.slots)
-			for code, loan := range k.loans {
-				rows[code], l.rows[code] = loan.original, loan.original
-			}
-			clear(k.loans)
-		}
-		lent = min(len(pairs), len(codes))
-		if lent == 0 {
-			return errNoSpare
-		}
-		for i, pair := range pairs[:lent] {
-			code := codes[i]
-			row := lentRow(pair[0], pair[1])
-			k.loans[code] = &loan{original: l.rows[code], lent: row}
-			rows[code] = row
-			// The first place that a symbol has is as good as another.
-			for level, key := range pair {
-				if _, has := k.slots[key]; !has {
-					k.slots[key] = slot{code: code, shifted: level == 1}
-				}
-			}
-		}
+		k.assign(l, codes, pairs[:lent], reclaim, rows)
 		k.last = nil
 		// Noted first: when we are killed in between, what is noted and not done is void.
 		if err := k.note(ctx, others); err != nil {
@@ -252,6 +233,34 @@ func (k *keyboard) lend(ctx context.Context, pairs [][2]computer.Key, reclaim bo
 	k.lastUsed = time.Now()
 	k.timer.Reset(grace)
 	return lent, nil
+}
+
+// assign puts pairs of symbols on keys, and adds to rows what keys are to make. With reclaim
+// it first takes the keys back that were lent before.
+func (k *keyboard) assign(l *layout, codes []xproto.Keycode, pairs [][2]computer.Key, reclaim bool, rows map[xproto.Keycode]keyRow) {
+	originals := map[xproto.Keycode]keyRow{}
+	if reclaim {
+		for code, loan := range k.loans {
+			originals[code], rows[code] = loan.original, loan.original
+		}
+		clear(k.slots)
+		clear(k.loans)
+	}
+	for i, pair := range pairs {
+		code := codes[i]
+		original, was := originals[code]
+		if !was {
+			original = l.rows[code]
+		}
+		rows[code] = lentRow(pair[0], pair[1])
+		k.loans[code] = &loan{original: original, lent: rows[code]}
+		// The first place that a symbol has is as good as another.
+		for level, key := range pair {
+			if _, has := k.slots[key]; !has {
+				k.slots[key] = slot{code: code, shifted: level == 1}
+			}
+		}
+	}
 }
 
 // slot is one of the two symbols of a lent key.

@@ -497,6 +497,15 @@ func TestTypeFails(t *testing.T) {
 	}
 }
 
+// A text that is too long is refused at once, and nothing of it is typed.
+func TestTypeTooLong(t *testing.T) {
+	fake := computertest.NewFake(800, 600)
+	r := one(t, toolset(t, fake, nil), "type", `{"text":"`+strings.Repeat("a", 1<<20)+`"}`)
+	if want := "The text has 1048576 characters, and one call types at most 100000; type it in parts."; textOf(r) != want || fake.Text() != "" {
+		t.Errorf("%.200q, want %q", textOf(r), want)
+	}
+}
+
 // The log has what the model is not told, and nothing of what was typed.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer

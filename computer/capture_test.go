@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/loupe-tools/loupe/computer"
 	"github.com/loupe-tools/loupe/computer/computertest"
@@ -184,31 +185,35 @@ func TestBlankScreen(t *testing.T) {
 		{"halves", window(image.Rect(0, 0, 800, 300)), "[400,300]", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fake := computertest.NewFake(800, 600)
-			fake.Paint(test.paint)
-			tools := toolset(t, fake, nil)
-			ok(t, tools, "mouse_move", `{"coordinate":`+test.pointer+`}`)
-			captures := 0
-			fake.Intercept(func(_ context.Context, method string) error {
-				if method == "Capture" {
-					captures++
+			synctest.Test(t, func(t *testing.T) {
+				fake := computertest.NewFake(800, 600)
+				fake.Paint(test.paint)
+				tools := toolset(t, fake, nil)
+				ok(t, tools, "mouse_move", `{"coordinate":`+test.pointer+`}`)
+				captures := 0
+				fake.Intercept(func(_ context.Context, method string) error {
+					if method == "Capture" {
+						captures++
+					}
+					return nil
+				})
+				r := one(t, tools, "screenshot", `{}`)
+				pictureOf(t, r)
+				if !strings.HasSuffix(textOf(r), test.want) && !strings.Contains(textOf(r), test.want) || test.want == "" && textOf(r) != "" {
+					t.Errorf("the text is %q, want %q", textOf(r), test.want)
 				}
-				return nil
+				if want := map[bool]bool{true: captures > 2, false: captures == 1}[test.want != ""]; !want {
+					t.Errorf("the screen was captured %d times", captures)
+				}
 			})
-			r := one(t, tools, "screenshot", `{}`)
-			pictureOf(t, r)
-			if !strings.HasSuffix(textOf(r), test.want) && !strings.Contains(textOf(r), test.want) || test.want == "" && textOf(r) != "" {
-				t.Errorf("the text is %q, want %q", textOf(r), test.want)
-			}
-			if want := map[bool]bool{true: captures > 2, false: captures == 1}[test.want != ""]; !want {
-				t.Errorf("the screen was captured %d times", captures)
-			}
 		})
 	}
 }
 
 // A screen that is blank only at first is looked at again.
-func TestBlankAtFirst(t *testing.T) {
+func TestBlankAtFirst(t *testing.T) { synctest.Test(t, testBlankAtFirst) }
+
+func testBlankAtFirst(t *testing.T) {
 	fake := computertest.NewFake(800, 600)
 	fake.Paint(plain(color.RGBA{0, 0, 0, 255}))
 	captures := 0

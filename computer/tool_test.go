@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"pgregory.net/rapid"
@@ -179,8 +181,15 @@ func TestAgentDrives(t *testing.T) {
 // Random turns, valid and not, on a desktop that fails now and then: each block of ours is
 // answered once and in order, errors hold text alone, the rest of a failed turn is not
 // run, and after a failure nothing is held.
-func TestTurnsProperties(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+func TestTurnsProperties(t *testing.T) { synctest.Test(t, testTurnsProperties) }
+
+// bubble is a test in a synctest bubble, where the time for tests cannot be asked for.
+type bubble struct{ *testing.T }
+
+func (bubble) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func testTurnsProperties(t *testing.T) {
+	rapid.Check(bubble{t}, func(rt *rapid.T) {
 		fake := computertest.NewFake(200, 150)
 		fault := rapid.SampledFrom([]string{"", "", "error", "panic", "input", "closed", "cancel"}).Draw(rt, "fault")
 		after := rapid.IntRange(0, 40).Draw(rt, "after")

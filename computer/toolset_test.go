@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -200,7 +201,9 @@ func TestUnknownAndDisabledMembers(t *testing.T) {
 }
 
 // Every member, as the application sees it.
-func TestMembers(t *testing.T) {
+func TestMembers(t *testing.T) { synctest.Test(t, testMembers) }
+
+func testMembers(t *testing.T) {
 	fake := computertest.NewFake(800, 600)
 	tools := toolset(t, fake, nil)
 	shift, control := computer.KeyShift, computer.KeyControl
@@ -257,7 +260,9 @@ func TestMembers(t *testing.T) {
 }
 
 // The clicks of one member are not counted together with those of another before it.
-func TestClicksApart(t *testing.T) {
+func TestClicksApart(t *testing.T) { synctest.Test(t, testClicksApart) }
+
+func testClicksApart(t *testing.T) {
 	fake := computertest.NewFake(800, 600)
 	tools := toolset(t, fake, nil)
 	ok(t, tools, "left_click", `{"coordinate":[50,50]}`, "double_click", `{"coordinate":[52,50]}`, "left_click", `{}`, "triple_click", `{}`)
@@ -299,7 +304,9 @@ func TestChord(t *testing.T) {
 	}
 }
 
-func TestDrag(t *testing.T) {
+func TestDrag(t *testing.T) { synctest.Test(t, testDrag) }
+
+func testDrag(t *testing.T) {
 	fake := computertest.NewFake(800, 600)
 	tools := toolset(t, fake, nil)
 	ok(t, tools, "left_click_drag", `{"start_coordinate":[100,100],"coordinate":[400,250],"text":"alt"}`)
@@ -383,39 +390,41 @@ func TestFaults(t *testing.T) {
 		} {
 			for after := range 2 {
 				t.Run(fmt.Sprint(test.name, " ", block[0], " ", after), func(t *testing.T) {
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					fake := computertest.NewFake(800, 600)
-					n := 0
-					fake.Intercept(func(ctx context.Context, method string) error {
-						if method != "Send" {
+					synctest.Test(t, func(t *testing.T) {
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						fake := computertest.NewFake(800, 600)
+						n := 0
+						fake.Intercept(func(ctx context.Context, method string) error {
+							if method != "Send" {
+								return nil
+							}
+							if n++; n == 1+1+after { // the first is left_mouse_down
+								return test.fault(ctx, cancel)
+							}
 							return nil
+						})
+						// Some members are one sequence alone; a second block then meets the fault.
+						uses := turn("left_mouse_down", `{}`, "left_mouse_up", `{}`)[:1]
+						uses = append(uses, turn("wait", `{"duration":0}`, block[0], block[1], "key", `{"text":"b"}`, "key", `{"text":"c"}`)[1:]...)
+						if strings.Contains(block[0], "click") {
+							uses[0] = turn("mouse_move", `{"coordinate":[400,300]}`)[0]
 						}
-						if n++; n == 1+1+after { // the first is left_mouse_down
-							return test.fault(ctx, cancel)
-						}
-						return nil
-					})
-					// Some members are one sequence alone; a second block then meets the fault.
-					uses := turn("left_mouse_down", `{}`, "left_mouse_up", `{}`)[:1]
-					uses = append(uses, turn("wait", `{"duration":0}`, block[0], block[1], "key", `{"text":"b"}`, "key", `{"text":"c"}`)[1:]...)
-					if strings.Contains(block[0], "click") {
-						uses[0] = turn("mouse_move", `{"coordinate":[400,300]}`)[0]
-					}
-					results := toolset(t, fake, &computer.Options{BlockTime: 100 * time.Millisecond}).Run(ctx, uses)
-					failed := 0
-					for _, r := range results {
-						if r.IsError && textOf(r) != halted {
-							failed++
-							if got := strings.TrimSuffix(textOf(r), " The left button, which was held, has been released."); got != test.want {
-								t.Errorf("the model is told %q, want %q", got, test.want)
+						results := toolset(t, fake, &computer.Options{BlockTime: 100 * time.Millisecond}).Run(ctx, uses)
+						failed := 0
+						for _, r := range results {
+							if r.IsError && textOf(r) != halted {
+								failed++
+								if got := strings.TrimSuffix(textOf(r), " The left button, which was held, has been released."); got != test.want {
+									t.Errorf("the model is told %q, want %q", got, test.want)
+								}
 							}
 						}
-					}
-					if failed != 1 || len(results) != len(uses) {
-						t.Errorf("%d failures in %+v", failed, results)
-					}
-					wantNothingHeld(t, fake)
+						if failed != 1 || len(results) != len(uses) {
+							t.Errorf("%d failures in %+v", failed, results)
+						}
+						wantNothingHeld(t, fake)
+					})
 				})
 			}
 		}
@@ -437,7 +446,9 @@ func TestCancelledBefore(t *testing.T) {
 }
 
 // wait and hold_key end with the context, long before they would by themselves.
-func TestCancelledDuring(t *testing.T) {
+func TestCancelledDuring(t *testing.T) { synctest.Test(t, testCancelledDuring) }
+
+func testCancelledDuring(t *testing.T) {
 	for _, block := range [][2]string{{"wait", `{"duration":300}`}, {"hold_key", `{"text":"a","duration":300}`}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		fake := computertest.NewFake(800, 600)

@@ -27,6 +27,7 @@ type input struct {
 	state     heldState  // as it is when all that was written has been handled
 	written   int        // how often requests were written
 	confirmed int        // up to where the server has handled them
+	pending   outcome    // of what may not have arrived yet; see arrived
 }
 
 // releaseTime bounds a Release whose context had ended before.
@@ -54,6 +55,9 @@ func (d *Display) newInput(ctx context.Context) (*input, error) {
 
 // Pointer returns where the pointer is.
 func (d *Display) Pointer(ctx context.Context) (image.Point, error) {
+	if err := d.input.arrived(ctx); err != nil {
+		return image.Point{}, fmt.Errorf("waiting for the pointer: %w", err)
+	}
 	reply, err := await(ctx, d.link, func() (*xproto.QueryPointerReply, error) {
 		return xproto.QueryPointer(d.x, d.root).Reply()
 	})
@@ -91,7 +95,7 @@ func (d *Display) Release(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
 	}
-	_, err := await(ctx, d.link, func() (struct{}, error) { return struct{}{}, d.input.release() })
+	_, err := await(ctx, d.link, func() (struct{}, error) { return struct{}{}, d.input.release(ctx) })
 	if err != nil {
 		return fmt.Errorf("releasing what is held: %w", err)
 	}
@@ -197,8 +201,33 @@ func isCharacter(k computer.Key) bool {
 	return ok && r >= ' '
 }
 
-// perform writes the requests for the steps and waits until the server has handled them.
+// perform makes the steps happen, or none when one is refused beforehand.
 func (in *input) perform(ctx context.Context, steps []step, locked bool, released int) error {
+	in.mu.Lock()
+	dry := in.state.clone()
+	in.mu.Unlock()
+	if _, err := dry.apply(steps, locked); err != nil {
+		return err
+	}
+	for _, piece := range inPieces(steps) {
+		if err := in.performPiece(ctx, piece, locked, released); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// performPiece waits for what must have arrived before, then writes the requests for the
+// steps and waits until the server has handled them.
+func (in *input) performPiece(ctx context.Context, steps []step, locked bool, released int) error {
+	in.mu.Lock()
+	before := in.pending
+	in.mu.Unlock()
+	if !steps[0].ofButton() || len(before.keys) > 0 {
+		if err := in.arrive(ctx, before); err != nil {
+			return err
+		}
+	}
 	in.mu.Lock()
 	if err := ctx.Err(); err != nil || in.released != released {
 		in.mu.Unlock()
@@ -218,11 +247,11 @@ func (in *input) perform(ctx context.Context, steps []step, locked bool, release
 // errReleased is the error of a Send that a Release overtook.
 var errReleased = errors.New("everything was released before the input was sent")
 
-func (in *input) release() error {
+func (in *input) release(ctx context.Context) error {
 	in.mu.Lock()
 	in.released++
 	actions := in.state.releaseAll()
-	if len(actions) == 0 && in.written == in.confirmed {
+	if len(actions) == 0 && in.written == in.confirmed && in.pending.isEmpty() {
 		in.mu.Unlock()
 		return nil
 	}
@@ -230,9 +259,16 @@ func (in *input) release() error {
 	in.mu.Unlock()
 	err := in.confirm(w)
 	if isRefusal(errors.Unwrap(err)) {
+		in.noLongerPending(w.outcome)
 		return nil // what the display does not know is not held there
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	in.mu.Lock()
+	pending := in.pending
+	in.mu.Unlock()
+	return in.arrive(ctx, pending)
 }
 
 // announceTyped announces the keys that Type is going to press and release, or that it has.
@@ -246,6 +282,7 @@ func (in *input) announceTyped(codes ...xproto.Keycode) {
 type writing struct {
 	number  int
 	cookies []*xgb.Cookie
+	outcome outcome // of these and of what had not arrived before
 }
 
 // carryOut writes the requests for the actions, after which the given state is that of the
@@ -267,7 +304,8 @@ func (in *input) carryOut(actions []action, next heldState) writing {
 	in.mark.announce(next.all())
 	in.state = next
 	in.written++
-	return writing{in.written, cookies}
+	in.pending = in.pending.after(in.written, actions)
+	return writing{in.written, cookies, in.pending}
 }
 
 // write writes the request for an action.
@@ -308,12 +346,17 @@ func holdLockOff(k *keyboard, off bool) *xgb.Cookie {
 	return cookie
 }
 
-// confirm waits until the server has handled what was written, and returns the first error.
+// confirm waits until the server has handled what was written, and returns the first
+// error.
 func (in *input) confirm(w writing) error {
-	_, err := xproto.GetInputFocus(in.x).Reply()
+	// The answer also says that the server has handled all that was written before.
+	_, shown, err := in.shows(w.outcome)
 	in.mu.Lock()
 	in.confirmed = max(in.confirmed, w.number) // or it is gone, and so is all that was held
 	in.mu.Unlock()
+	if shown || err != nil {
+		in.noLongerPending(w.outcome)
+	}
 	if err != nil {
 		return err
 	}
@@ -345,6 +388,7 @@ type action struct {
 	point image.Point
 	press bool
 	thing
+	button computer.Button // of a button: which the display takes it for
 }
 
 // heldState is what is held, in the order of pressing.
@@ -397,12 +441,12 @@ func (s *heldState) apply(steps []step, locked bool) ([]action, error) {
 				return nil, &computer.InputError{Text: fmt.Sprintf("button %d of the mouse is held down already", e.Button)}
 			}
 			s.holds = append(s.holds, hold{button: e.Button, things: []thing{button}})
-			actions = append(actions, action{press: true, thing: button})
+			actions = append(actions, action{press: true, thing: button, button: e.Button})
 		case computer.ButtonUp:
 			i := slices.IndexFunc(s.holds, func(h hold) bool { return h.button == e.Button })
 			if i < 0 {
 				// Whoever pressed it, it is to be up.
-				actions = append(actions, action{thing: thing{heldButton, e.button}})
+				actions = append(actions, action{thing: thing{heldButton, e.button}, button: e.Button})
 				break
 			}
 			actions = append(actions, s.let(i)...)
@@ -452,7 +496,7 @@ func (s *heldState) let(i int) (actions []action) {
 	s.holds = slices.Delete(s.holds, i, i+1)
 	for _, t := range slices.Backward(h.things) {
 		if !s.isDown(t) {
-			actions = append(actions, action{thing: t})
+			actions = append(actions, action{thing: t, button: h.button})
 		}
 	}
 	if s.lockOff && !slices.ContainsFunc(s.holds, func(h hold) bool { return h.character }) {

@@ -214,6 +214,9 @@ func (d *Display) Settle(ctx context.Context) error {
 
 func (d *Display) settle(ctx context.Context) error {
 	s := d.settler
+	if err := d.input.arrived(ctx); err != nil {
+		return err
+	}
 	start := time.Now()
 	end := start.Add(d.options.Bound)
 	s.mu.Lock()

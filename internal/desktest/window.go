@@ -248,6 +248,7 @@ func (w *XWindow) Draw(t testing.TB, m image.Image) {
 	if stride == 0 {
 		return
 	}
+	usual := bytesPerPixel == 4 && w.client.masks == [3]uint32{0xff0000, 0xff00, 0xff}
 	const zPixmap, header = 2, 24
 	rows := (mostInRequest - header) / stride
 	var requests [][]byte
@@ -255,6 +256,13 @@ func (w *XWindow) Draw(t testing.TB, m image.Image) {
 		height := min(rows, r.Max.Y-y)
 		data := make([]byte, stride*height)
 		for dy := range height {
+			if known, ok := m.(*image.RGBA); ok && usual {
+				from := known.Pix[known.PixOffset(r.Min.X, y+dy):][:4*r.Dx()]
+				for to := data[dy*stride:][:4*r.Dx()]; len(to) > 0; from, to = from[4:], to[4:] {
+					to[0], to[1], to[2] = from[2], from[1], from[0]
+				}
+				continue
+			}
 			for dx := range r.Dx() {
 				p := w.client.color(m.At(r.Min.X+dx, y+dy))
 				for i := range bytesPerPixel {

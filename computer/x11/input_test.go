@@ -884,3 +884,51 @@ func TestSendLeavesSettings(t *testing.T) {
 		t.Errorf("the settings are\n%s\nwere\n%s", now, before)
 	}
 }
+
+// TestSendArrives holds that what follows a click comes after it, also where a window
+// manager looks at each press before the application gets it, and takes its time.
+func TestSendArrives(t *testing.T) {
+	w := newWitness(t, desktest.Options{})
+	manager, err := connect(t.Context(), w.server.Name(), os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pressed := make(chan struct{}, 10)
+	manager.handlers[xproto.ButtonPress] = func([]byte) { pressed <- struct{}{} }
+	manager.listen()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range pressed {
+			for range 200 {
+				if manager.sync(context.Background()) != nil {
+					return
+				}
+			}
+			xproto.AllowEvents(manager.x, xproto.AllowReplayPointer, xproto.TimeCurrentTime)
+		}
+	}()
+	t.Cleanup(func() {
+		manager.breakOff()
+		<-manager.done
+		close(pressed)
+		<-ended
+	})
+	err = xproto.GrabButtonChecked(manager.x, false, manager.root, xproto.EventMaskButtonPress, xproto.GrabModeSync,
+		xproto.GrabModeAsync, 0, 0, xproto.ButtonIndex1, xproto.ModMaskAny).Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.send(moveTo(50, 50))
+	w.got()
+	w.send(append(append(press(computer.KeyControl), append([]computer.Event{moveTo(70, 70)}, click(computer.LeftButton)...)...), letGo(computer.KeyControl)...)...)
+	w.chord("a")
+	w.send(computer.Event{Kind: computer.ButtonDown, Button: computer.LeftButton})
+	w.send(moveTo(90, 90))
+	w.send(computer.Event{Kind: computer.ButtonUp, Button: computer.LeftButton})
+	w.chord("b")
+	want := "+Control_L (70,70)/ctrl +1/ctrl -1/ctrl -Control_L/ctrl +a -a +1 (90,90) -1 +b -b"
+	if got := w.got(); got != want {
+		t.Errorf("the window got\n%s\nwant\n%s", got, want)
+	}
+}

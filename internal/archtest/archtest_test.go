@@ -211,6 +211,10 @@ func TestRules(t *testing.T) {
 		{"internal/wire/wire.go", module + "/vision", false},
 		{"internal/claudetest/model.go", module + "/internal/wire", true},
 		{"internal/claudetest/model.go", module + "/agent", false},
+		{"internal/desktest/server.go", "github.com/chromedp/chromedp", true},
+		{"internal/desktest/server.go", module + "/computer/x11", false},
+		{"computer/computertest/suite.go", module + "/computer", true},
+		{"computer/computertest/suite.go", module + "/internal/desktest", false},
 		{"cmd/loupe/main.go", module + "/agent", true},
 		{"cmd/loupe/main.go", module + "/picture/source", true},
 	} {

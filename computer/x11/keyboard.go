@@ -32,7 +32,7 @@ type keyboard struct {
 	loans    map[xproto.Keycode]*loan
 	slots    map[computer.Key]slot // of the loans, where each symbol is
 	last     *layout               // as it was last seen
-	window   xproto.Window         // which got the last keys
+	windows  []xproto.Window       // that got keys since they were lent
 	lastUsed time.Time             // of lent keys
 	timer    *time.Timer           // to give lent keys back
 
@@ -89,8 +89,7 @@ func (k *keyboard) close(ctx context.Context) {
 		return
 	}
 	if rest := time.Until(k.lastUsed.Add(grace)); rest > 0 {
-		_, supported, err := k.pinger.caughtUp(ctx, k.window, rest)
-		if err == nil && !supported {
+		if read, err := k.hasBeenRead(ctx, k.windows, rest); err == nil && read == cannotTell {
 			_ = k.pause(ctx, time.Until(k.lastUsed.Add(grace)), 300*time.Millisecond)
 		}
 	}
@@ -117,8 +116,8 @@ func (k *keyboard) expire() {
 		return
 	}
 	const moment = 100 * time.Millisecond
-	answered, supported, err := k.pinger.caughtUp(ctx, k.window, moment)
-	if err == nil && supported && !answered && idle < patience {
+	read, err := k.hasBeenRead(ctx, k.windows, moment)
+	if err == nil && read == isUnread && idle < patience {
 		again(time.Second)
 		return
 	}
@@ -176,8 +175,8 @@ func (k *keyboard) stroke(ctx context.Context, key computer.Key) (stroke, error)
 // used says that lent keys are about to be used, and sees to it that they are given back.
 func (k *keyboard) used(ctx context.Context) {
 	k.lastUsed = time.Now()
-	if window, err := k.focused(ctx); err == nil {
-		k.window = window
+	if window, err := k.focused(ctx); err == nil && !slices.Contains(k.windows, window) {
+		k.windows = append(k.windows, window)
 	}
 	k.timer.Reset(grace)
 }

@@ -64,7 +64,11 @@ func TestCaughtUpAfterText(t *testing.T) {
 	typeAll(t, d, mixed(100))
 	// GTK has read the keys, and looks them up as it reads them. Other symbols on the keys
 	// no longer matter.
-	if answered, supported := d.caughtUp(t.Context(), d.keyboard.window, time.Minute); !answered || !supported {
+	window, err := d.focused(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answered, supported := d.caughtUp(t.Context(), window, time.Minute); !answered || !supported {
 		t.Fatalf("answered is %v, supported %v", answered, supported)
 	}
 	l, err := d.keyboard.xkb.read(t.Context())

@@ -192,6 +192,7 @@ func (k *keyboard) giveBack(ctx context.Context) error {
 		}
 		clear(k.loans)
 		clear(k.slots)
+		k.windows = nil
 		k.last = nil
 		return k.note(ctx, others)
 	})
@@ -245,6 +246,7 @@ func (k *keyboard) assign(l *layout, codes []xproto.Keycode, pairs [][2]computer
 		}
 		clear(k.slots)
 		clear(k.loans)
+		k.windows = nil
 	}
 	for i, pair := range pairs {
 		code := codes[i]

@@ -64,6 +64,10 @@ func (d *Display) Type(ctx context.Context, text string) (typed int, err error) 
 		}
 	}()
 
+	// A click before may be what puts the focus where the text is to go.
+	if err := d.input.arrived(ctx); err != nil {
+		return 0, fmt.Errorf("waiting for what was done before: %w", err)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.acquire(ctx); err != nil {
@@ -325,21 +329,69 @@ func (t *typing) release(codes []xproto.Keycode) {
 // errHung says that an application does not handle its input.
 var errHung = errors.New("the application at the keyboard focus does not respond")
 
-// handled waits until the application has read what was typed: until it says so where it
+// handled waits until applications have read what was typed: until they say so where they
 // can, else until it looks like it (see pause).
 func (k *keyboard) handled(ctx context.Context, bound, quiet time.Duration) error {
-	window, err := k.focused(ctx)
+	focus, err := k.focused(ctx)
 	if err != nil {
 		return err
 	}
-	answered, supported, err := k.pinger.caughtUp(ctx, window, hangBound)
+	read, err := k.hasBeenRead(ctx, append(slices.Clone(k.windows), focus), hangBound)
 	switch {
-	case err != nil || answered:
+	case err != nil || read == isRead:
 		return err
-	case supported:
+	case read == isUnread:
 		return errHung
 	}
 	return k.pause(ctx, bound, quiet)
+}
+
+// reading says whether what was typed has been read.
+type reading int
+
+const (
+	cannotTell reading = iota // an application cannot say, and the others have
+	isUnread                  // an application that could have said so has not
+	isRead
+)
+
+// hasBeenRead asks the applications of windows whether they have read what was typed, and
+// waits for their answers, all together up to a bound.
+func (k *keyboard) hasBeenRead(ctx context.Context, windows []xproto.Window, bound time.Duration) (reading, error) {
+	end := time.Now().Add(bound)
+	all := isRead
+	for _, window := range windows {
+		if window == 0 {
+			continue // nobody had the focus
+		}
+		answered, supported, err := k.pinger.caughtUp(ctx, window, time.Until(end))
+		switch {
+		case err != nil:
+			return cannotTell, err
+		case supported && !answered:
+			return isUnread, nil
+		case !supported:
+			gone, err := k.gone(ctx, window)
+			if err != nil {
+				return cannotTell, err
+			}
+			if !gone {
+				all = cannotTell
+			}
+		}
+	}
+	return all, nil
+}
+
+// gone reports whether there is no such window any more.
+func (l *link) gone(ctx context.Context, window xproto.Window) (bool, error) {
+	_, err := await(ctx, l, func() (*xproto.GetGeometryReply, error) {
+		return xproto.GetGeometry(l.x, xproto.Drawable(window)).Reply()
+	})
+	if isRefusal(err) {
+		return true, nil
+	}
+	return false, err
 }
 
 // pause gives an application that cannot be asked the time to read what was typed: until
@@ -371,11 +423,12 @@ func (k *keyboard) pause(ctx context.Context, bound, quiet time.Duration) error 
 // finish gives lent keys back when the application says that it has read the text.
 // Otherwise that is left for later.
 func (t *typing) finish(ctx context.Context) error {
-	if len(t.loans) == 0 {
+	heldLent := slices.ContainsFunc(t.lifted, func(code xproto.Keycode) bool { return t.loans[code] != nil })
+	if len(t.loans) == 0 || heldLent {
 		return nil
 	}
-	answered, _, err := t.pinger.caughtUp(ctx, t.window, time.Second)
-	if err == nil && answered {
+	read, err := t.hasBeenRead(ctx, t.windows, time.Second)
+	if err == nil && read == isRead {
 		err = t.giveBack(ctx)
 	}
 	return err

@@ -251,6 +251,23 @@ func TestTypeWaitsForSpareKeys(t *testing.T) {
 	shows(t, text, func() string { return g.State(t).Entry })
 }
 
+// TestTypeIntoTwo types into an application that hangs and then into another that does not:
+// that the second has read its text says nothing about the first.
+func TestTypeIntoTwo(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{})
+	before := keymap(t, s)
+	d := openDisplay(t, s, nil)
+	first := s.GTK(t, desktest.GTKOptions{})
+	first.Pause()
+	typeAll(t, d, "中文 abc")
+	second := s.GTK(t, desktest.GTKOptions{}) // gets the focus
+	typeAll(t, d, "日本 xyz")
+	shows(t, "日本 xyz", func() string { return second.State(t).Entry })
+	first.Resume()
+	shows(t, "中文 abc", func() string { return first.State(t).Entry })
+	desktest.Eventually(t, "the keys are given back", func() bool { return keymap(t, s) == before })
+}
+
 // lateReader is a program on bare Xlib that reads its events when it is told to.
 type lateReader struct {
 	t   testing.TB

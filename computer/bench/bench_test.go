@@ -197,7 +197,7 @@ func (d *desk) unicode(b *testing.B, t *table) {
 	intact := 0
 	var ours []time.Duration
 	for range 5 {
-		d.gtk.Fill(b, desktest.Text, "")
+		d.gtk.Clear(b)
 		var got string
 		ours = append(ours, timed(func() {
 			d.run(b, use{"type", map[string]any{"text": want}})
@@ -209,7 +209,7 @@ func (d *desk) unicode(b *testing.B, t *table) {
 	}
 	t.bound(fmt.Sprintf("1,000 Unicode characters into GTK (%d of %d intact)", intact, len(ours)), ours, 3*time.Second)
 
-	d.gtk.Fill(b, desktest.Text, "")
+	d.gtk.Clear(b)
 	theirs := timed(func() { d.program(b, "xdotool", "type", "--", want) })
 	wrong := differences([]rune(want), []rune(d.gtk.State(b).Text))
 	t.note("the same, xdotool type", []time.Duration{theirs}, fmt.Sprintf("%d characters wrong", wrong))
@@ -247,7 +247,7 @@ func (d *desk) settle(b *testing.B, t *table) {
 			var took []time.Duration
 			shown := 0
 			for range wait.rounds {
-				d.gtk.Fill(b, desktest.Entry, "")
+				d.gtk.Clear(b)
 				d.gtk.Focus(b, desktest.Entry)
 				before := crop(b, d.run(b, use{"screenshot", nil}), entry)
 				var shot []byte

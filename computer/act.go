@@ -25,7 +25,7 @@ const (
 
 	// A drag begins once the pointer has left a few pixels around the press, and drop
 	// targets must see the pointer arrive: a drag in one jump does nothing.
-	dragSteps = 16
+	dragSteps = 12                    // in the middle
 	dragPause = 8 * time.Millisecond  // between steps
 	dragDwell = 40 * time.Millisecond // before the first move and before the release
 
@@ -254,22 +254,31 @@ func (t *Toolset) follow(ctx context.Context, from, to image.Point) error {
 }
 
 // path is the way of a drag in display pixels: a few short steps past the distance at which
-// applications take a press for a drag, then even ones, the last exactly at the end. Two
-// steps never fall on the same pixel.
+// applications take a press for a drag, then even ones, and short ones again, the last
+// exactly at the end. Chromium answers each step with what the target said to the one
+// before, so that it takes a drop only after some steps within the target. Two steps never
+// fall on the same pixel.
 func path(from, to image.Point) []image.Point {
 	way := to.Sub(from)
 	length := math.Hypot(float64(way.X), float64(way.Y))
-	var shares []float64
-	near := 0.0
+	var shares, last []float64
+	near, far := 0.0, 1.0
 	for _, distance := range []float64{2, 5, 9, 14} {
 		if distance < length/2 {
 			near = distance / length
 			shares = append(shares, near)
 		}
 	}
-	for i := 1; i <= dragSteps; i++ {
-		shares = append(shares, near+(1-near)*float64(i)/dragSteps)
+	for _, distance := range []float64{12, 8, 5, 3, 2, 1} {
+		if distance < length/2 {
+			last = append(last, 1-distance/length)
+			far = min(far, 1-distance/length)
+		}
 	}
+	for i := 1; i <= dragSteps; i++ {
+		shares = append(shares, near+(far-near)*float64(i)/dragSteps)
+	}
+	shares = append(append(shares, last...), 1)
 	var points []image.Point
 	for _, share := range shares {
 		p := from.Add(image.Pt(int(math.Round(float64(way.X)*share)), int(math.Round(float64(way.Y)*share))))

@@ -193,11 +193,15 @@ func TestPath(t *testing.T) {
 			}
 			last = p
 		}
-		if last != to || len(points) > dragSteps+4 {
+		if last != to || len(points) > dragSteps+11 {
 			t.Errorf("to %v: %d steps end at %v", to, len(points), last)
 		}
 	}
-	if got, want := fmt.Sprint(path(image.Pt(5, 5), image.Pt(105, 5))[:5]), "[(7,5) (10,5) (14,5) (19,5) (24,5)]"; got != want {
+	points := path(image.Pt(5, 5), image.Pt(105, 5))
+	if got, want := fmt.Sprint(points[:5]), "[(7,5) (10,5) (14,5) (19,5) (25,5)]"; got != want {
 		t.Errorf("a drag begins %s, want %s", got, want)
+	}
+	if got, want := fmt.Sprint(points[len(points)-7:]), "[(93,5) (97,5) (100,5) (102,5) (103,5) (104,5) (105,5)]"; got != want {
+		t.Errorf("a drag ends %s, want %s", got, want)
 	}
 }

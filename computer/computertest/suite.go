@@ -258,7 +258,7 @@ func corners(r image.Rectangle) []image.Point {
 
 // randomPoints returns points within a rectangle, the same ones each time.
 func randomPoints(r image.Rectangle, n int) []image.Point {
-	random := rand.New(rand.NewPCG(uint64(r.Dx()), uint64(r.Dy()))) //nolint:gosec // no secret
+	random := rand.New(rand.NewPCG(uint64(r.Dx()), uint64(r.Dy())))
 	points := make([]image.Point, n)
 	for i := range points {
 		points[i] = r.Min.Add(image.Pt(random.IntN(r.Dx()), random.IntN(r.Dy())))
@@ -281,7 +281,7 @@ func mixedText(n int) string {
 		[]rune("\n\t "),
 	}
 	weights := []int{30, 20, 12, 12, 4, 14, 5, 3}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
+	random := rand.New(rand.NewPCG(1, 2))
 	text := make([]rune, 0, n)
 	for len(text) < n {
 		pick := random.IntN(100)

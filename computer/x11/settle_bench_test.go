@@ -72,7 +72,7 @@ func (c settleCase) run(b *testing.B) {
 		go func() {
 			var shots []*image.RGBA
 			for _, wait := range waits {
-				time.Sleep(wait - time.Since(start))
+				<-time.After(wait - time.Since(start))
 				m, _ := watcher.Capture(b.Context(), full)
 				shots = append(shots, m)
 			}
@@ -298,7 +298,7 @@ let n = 0
 button.onclick = () => { n++; area.style.background = 'hsl(' + n * 70 + ' 50% 50%)'; button.textContent = 'Button ' + n }
 </script>`)
 	case "/page":
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 		fmt.Fprintf(w, `<!DOCTYPE html><style>
 body { margin: 0; padding-top: 120px; background: hsl(%d 50%% 90%%) }
 a { position: absolute; left: 20px; top: 20px; width: 200px; height: 80px; background: #ccc }
@@ -311,7 +311,7 @@ img { width: 130px; height: 60px; margin: 4px }
 			fmt.Fprintf(w, `<p>Paragraph %d of page %d, with some words in it for the eye to rest on.`, i, n)
 		}
 	case "/picture":
-		time.Sleep(time.Duration(n%10+3) * 10 * time.Millisecond)
+		<-time.After(time.Duration(n%10+3) * 10 * time.Millisecond)
 		m := image.NewRGBA(image.Rect(0, 0, 130, 60))
 		for i := range m.Pix {
 			m.Pix[i] = uint8(i*(n+3)) | 0x80

@@ -25,6 +25,7 @@ func (s *suite) testDesktop(t *testing.T) {
 		{"Type counts", testTypeCounts},
 		{"Type refuses", testTypeRefuses},
 		{"Type leaves held keys", testTypeHeld},
+		{"Type that is cancelled", testTypeCancelled},
 		{"Capture", testCapture},
 		{"Capture shows the pointer", testCapturePointer},
 		{"Capture sees what is new", testCaptureFresh},
@@ -228,6 +229,31 @@ func testTypeHeld(t *test) {
 		t.Errorf("%d of the characters of %q were typed: %v", n, text, err)
 	}
 	t.wantText(string([]rune(text)[:n]))
+}
+
+// testTypeCancelled: what is said to be typed is what has been typed, also when it was cut
+// short.
+func testTypeCancelled(t *test) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	text := []rune(mixedText(2000))
+	type result struct {
+		typed int
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		n, err := t.d.Type(ctx, string(text))
+		done <- result{n, err}
+	}()
+	t.eventually("some of the text has come", func() bool { return t.s.Text(t) != "" })
+	cancel()
+	r := <-done
+	if r.typed < 0 || r.typed > len(text) || (r.err == nil) != (r.typed == len(text)) || r.err != nil && !errors.Is(r.err, context.Canceled) {
+		t.Fatalf("a Type of %d characters that was cancelled typed %d: %v", len(text), r.typed, r.err)
+	}
+	t.wantNothingHeld()
+	t.wantText(string(text[:r.typed]))
 }
 
 func testCapture(t *test) {

@@ -397,8 +397,9 @@ func testDrag(t *test) {
 		case e.Kind == Release:
 			down = false
 		case down && e.Kind == Motion && e.Point != last:
-			if e.Point.X < last.X || e.Point.Y < last.Y || !e.Point.In(image.Rectangle{start, end.Add(image.Pt(1, 1))}) {
-				t.Errorf("the drag from %v to %v went from %v to %v", start, end, last, e.Point)
+			// It may move a little about the end, where some applications need that.
+			if !e.Point.In(image.Rectangle{start, end.Add(image.Pt(1, 1))}.Inset(-2)) {
+				t.Errorf("the drag from %v to %v went to %v", start, end, e.Point)
 			}
 			steps++
 			last = e.Point

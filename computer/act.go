@@ -238,15 +238,27 @@ func (t *Toolset) drag(ctx context.Context, c *command) (string, error) {
 	return text, t.desktop.Send(ctx, append([]Event{{Kind: ButtonUp, Button: LeftButton}}, up...)...)
 }
 
-// follow moves the pointer from one place to another as a hand does.
+// follow moves the pointer from one place to another as a hand does that holds something.
 func (t *Toolset) follow(ctx context.Context, from, to image.Point) error {
-	for i, p := range path(from, to) {
-		if i > 0 {
-			if err := pause(ctx, dragPause); err != nil {
-				return err
-			}
-		}
+	points := path(from, to)
+	if err := t.trace(ctx, points); err != nil || len(points) < 2 {
+		return err
+	}
+	// A busy application takes its time to see that it is a target. Chromium tells so only
+	// when the pointer moves once more.
+	if err := t.settle(ctx); err != nil {
+		return err
+	}
+	return t.trace(ctx, points[len(points)-2:])
+}
+
+// trace moves the pointer from point to point, with a pause after each.
+func (t *Toolset) trace(ctx context.Context, points []image.Point) error {
+	for _, p := range points {
 		if err := t.desktop.Send(ctx, Event{Kind: Move, Point: p}); err != nil {
+			return err
+		}
+		if err := pause(ctx, dragPause); err != nil {
 			return err
 		}
 	}

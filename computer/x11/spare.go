@@ -136,7 +136,8 @@ func (k *keyboard) note(ctx context.Context, others []record) error {
 }
 
 // survey reads the layout and takes note of what others did to it: loans of ours that they
-// overwrote are void, and their own loans are not to be used. The server must be grabbed.
+// overwrote are void, and their own loans are not to be used. It holds for as long as the
+// server is grabbed.
 func (k *keyboard) survey(ctx context.Context) (l *layout, others, orphans []record, err error) {
 	if others, orphans, err = k.records(ctx); err != nil {
 		return nil, nil, nil, err
@@ -159,7 +160,7 @@ func (k *keyboard) survey(ctx context.Context) (l *layout, others, orphans []rec
 		return k.last, nil, nil, nil
 	}
 	k.last = l
-	for _, r := range append(others, orphans...) {
+	for _, r := range slices.Concat(others, orphans) {
 		if l.rows[r.code].equal(r.lent) {
 			l.lent = append(l.lent, r.code)
 		}

@@ -57,7 +57,7 @@ func (d *Display) Type(ctx context.Context, text string) (typed int, err error) 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(k.closing, func() { cancel(computer.ErrClosed) })()
+	defer context.AfterFunc(k.closing, func() { cancel(computer.ErrClosed) })() //nolint:contextcheck // the keyboard's end is one more reason to stop
 	defer func() {
 		if err != nil && errors.Is(context.Cause(ctx), computer.ErrClosed) {
 			err = computer.ErrClosed
@@ -77,7 +77,7 @@ func (d *Display) Type(ctx context.Context, text string) (typed int, err error) 
 
 	k.redrawn = d.settler.damaged
 	t := &typing{keyboard: k, input: d.input, sent: d.settler.sent, keys: keys}
-	defer t.restore()
+	defer t.restore(ctx)
 	err = t.run(ctx)
 	if errors.Is(err, errHung) || errors.Is(err, errNoSpare) {
 		err = &computer.InputError{Text: fmt.Sprintf("%v; typed %d of %d characters", err, t.done, len(keys))}
@@ -471,10 +471,10 @@ func (t *typing) unlock(ctx context.Context, l *layout) error {
 
 // restore locks again what was locked, and holds down again what Send held, unless that was
 // released meanwhile. It must work after the context has ended.
-func (t *typing) restore() {
+func (t *typing) restore(ctx context.Context) {
 	t.last = nil
 	if t.unlocked != 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = t.xkb.lock(ctx, t.unlocked, t.unlocked)
 	}

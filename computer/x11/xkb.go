@@ -24,7 +24,7 @@ const (
 	xkbPartSymbols = 1 << 1
 	xkbPartModMap  = 1 << 2
 
-	xkbOneLevel, xkbTwoLevel, xkbAlphabetic, xkbKeypad = 0, 1, 2, 3 // the types that every map has first
+	xkbTwoLevel = 1 // of the types that every map has, the one whose second level is Shift's
 )
 
 // errMap says that the server's answer about its keyboard made no sense.

@@ -89,7 +89,11 @@ func (k *keyboard) alone(ctx context.Context, do func(context.Context) error) er
 	})()
 	xproto.GrabServer(k.x)
 	defer xproto.UngrabServer(k.x)
-	return do(long)
+	err := do(long)
+	if long.Err() != nil && errors.Is(err, context.Canceled) {
+		return ctx.Err()
+	}
+	return err
 }
 
 // records returns the loans of other connections. Those of connections that have gone are

@@ -71,7 +71,7 @@ func (d *Display) Type(ctx context.Context, text string) (typed int, err error) 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.acquire(ctx); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("waiting for a turn to type: %w", err)
 	}
 	defer k.relinquish()
 
@@ -122,15 +122,15 @@ func (k *keyboard) acquire(ctx context.Context) error {
 	for {
 		var mine bool
 		err := k.alone(ctx, func(ctx context.Context) error {
-			var err error
-			mine, err = await(ctx, k.link, func() (bool, error) {
-				now, err := xproto.GetSelectionOwner(k.x, k.typingAtom).Reply()
-				if err != nil || now.Owner != 0 && now.Owner != k.owner.window {
-					return false, err
-				}
-				return true, xproto.SetSelectionOwnerChecked(k.x, k.owner.window, k.typingAtom, xproto.TimeCurrentTime).Check()
+			now, err := await(ctx, k.link, func() (*xproto.GetSelectionOwnerReply, error) {
+				return xproto.GetSelectionOwner(k.x, k.typingAtom).Reply()
 			})
-			return err
+			if err != nil || now.Owner != 0 && now.Owner != k.owner.window {
+				return err
+			}
+			mine = true
+			xproto.SetSelectionOwner(k.x, k.owner.window, k.typingAtom, xproto.TimeCurrentTime)
+			return nil
 		})
 		if err != nil || mine {
 			return err
@@ -138,7 +138,7 @@ func (k *keyboard) acquire(ctx context.Context) error {
 		select {
 		case <-poll.C:
 		case <-bound.C:
-			return errors.New("another program is typing on the display, and has been for too long; try again later")
+			return errors.New("another program has been typing on the display for too long; try again later")
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -473,18 +473,22 @@ func (t *typing) unlock(ctx context.Context, l *layout) error {
 // released meanwhile. It must work after the context has ended.
 func (t *typing) restore(ctx context.Context) {
 	t.last = nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
 	if t.unlocked != 0 {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
 		_ = t.xkb.lock(ctx, t.unlocked, t.unlocked)
 	}
+	if len(t.lifted) == 0 {
+		return
+	}
 	t.input.mu.Lock()
-	defer t.input.mu.Unlock()
 	for _, code := range t.lifted {
 		if t.input.state.isDown(thing{heldKey, byte(code)}) {
 			t.press([]xproto.Keycode{code})
 		}
 	}
+	t.input.mu.Unlock()
+	_ = t.sync(ctx) // so that they are down when Type returns
 }
 
 // lift lets go of the keys that Send holds down. They would change what is typed, or repeat.

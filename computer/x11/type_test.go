@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jezek/xgb/xproto"
 
@@ -540,6 +541,27 @@ func TestTypeCancelled(t *testing.T) {
 		t.Error(err)
 	}
 	same(t, keymap(t, s), before)
+}
+
+// TestTypeStopped holds that typing ends with its context when the server does not answer,
+// and goes on when it does.
+func TestTypeStopped(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{})
+	d := openDisplay(t, s, nil)
+	g := s.GTK(t, desktest.GTKOptions{})
+	s.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if n, err := d.Type(ctx, "中文"); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("typed %d, %v", n, err)
+	}
+	s.Resume()
+	typeAll(t, d, "中文")
+	shows(t, "中文", func() string { return g.State(t).Entry })
+	s.Kill()
+	if n, err := d.Type(t.Context(), "中文"); n != 0 || !errors.Is(err, computer.ErrClosed) {
+		t.Errorf("typed %d, %v", n, err)
+	}
 }
 
 // TestTypeImpossible holds that what cannot be typed is said before anything is typed.

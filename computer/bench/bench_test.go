@@ -329,7 +329,7 @@ func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 // ratio adds a row of something that should be so many times as fast as another program.
 func (t *table) ratio(what string, ours []time.Duration, other string, theirs []time.Duration, target float64) {
 	ratio := float64(median(theirs)) / float64(median(ours))
-	t.row(what, short(median(ours)), other+": "+short(median(theirs)), fmt.Sprintf("%.1fx", ratio), fmt.Sprintf("at least %.0fx", target), met(ratio >= target))
+	t.row(what, short(median(ours)), other+": "+short(median(theirs)), fmt.Sprintf("%.2fx", ratio), fmt.Sprintf("at least %.0fx", target), met(ratio >= target))
 }
 
 // bound adds a row of something that should take no longer than the target.

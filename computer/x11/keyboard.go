@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/jezek/xgb/xproto"
 
@@ -149,6 +151,11 @@ func (k *keyboard) stroke(ctx context.Context, key computer.Key) (stroke, error)
 	if s, ok := l.index()[key]; ok {
 		return s, nil
 	}
+	if place, ok := placeOf(key); ok {
+		if s, ok, err := k.atPlace(ctx, key, place); err != nil || ok {
+			return s, err
+		}
+	}
 	if _, has := k.slots[key]; !has {
 		if err := k.room(ctx, [][2]computer.Key{withCase(key)}); err != nil {
 			if errors.Is(err, errNoSpare) || errors.Is(err, errHung) {
@@ -170,6 +177,55 @@ func (k *keyboard) stroke(ctx context.Context, key computer.Key) (stroke, error)
 		s.mods = []xproto.Keycode{shift}
 	}
 	return s, nil
+}
+
+// placeOf returns the key that has a Latin letter on the keyboards of most layouts. Under a
+// layout without Latin letters, such as a Russian one, that is where Chromium looks for the
+// letter of a shortcut, whatever the key makes. The numbers are those of Linux's
+// input-event-codes.h and 8.
+func placeOf(key computer.Key) (xproto.Keycode, bool) {
+	r, ok := key.Rune()
+	if !ok {
+		return 0, false
+	}
+	for first, row := range map[xproto.Keycode]string{24: "qwertyuiop", 38: "asdfghjkl", 52: "zxcvbnm"} {
+		if i := strings.IndexRune(row, unicode.ToLower(r)); i >= 0 {
+			return first + xproto.Keycode(i), true
+		}
+	}
+	return 0, false
+}
+
+// atPlace returns how to make a letter with the key at a place, which is lent for it like a
+// spare one. It is not ok when the key cannot be lent.
+func (k *keyboard) atPlace(ctx context.Context, key computer.Key, place xproto.Keycode) (s stroke, ok bool, err error) {
+	pair := withCase(key)
+	if l := k.loans[place]; l == nil || !l.lent.equal(lentRow(pair[0], pair[1])) {
+		// What was typed with the key before must be read before it makes something else.
+		if err := k.handled(ctx, weakBound, weakQuiet); err != nil {
+			if errors.Is(err, errHung) {
+				err = &computer.InputError{Text: fmt.Sprintf("there is no key for %v: %v", key, err)}
+			}
+			return stroke{}, false, err
+		}
+		if ok, err := k.lendPlace(ctx, place, pair); err != nil || !ok {
+			return stroke{}, false, err
+		}
+	}
+	k.used(ctx)
+	s = stroke{code: place}
+	if key != pair[0] {
+		l, _, _, err := k.survey(ctx)
+		if err != nil {
+			return stroke{}, false, err
+		}
+		shift, ok := l.chooser(modShift)
+		if !ok {
+			return stroke{}, false, nil
+		}
+		s.mods = []xproto.Keycode{shift}
+	}
+	return s, true, nil
 }
 
 // used says that lent keys are about to be used, and sees to it that they are given back.

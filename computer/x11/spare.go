@@ -241,6 +241,40 @@ func (k *keyboard) lend(ctx context.Context, pairs [][2]computer.Key, reclaim bo
 	return lent, nil
 }
 
+// lendPlace lends one certain key, which may make something of its own, and reports whether
+// it could: a key that is held, that chooses what others make or that somebody has lent
+// already cannot.
+func (k *keyboard) lendPlace(ctx context.Context, code xproto.Keycode, pair [2]computer.Key) (ok bool, err error) {
+	err = k.alone(ctx, func(ctx context.Context) error {
+		l, others, orphans, err := k.survey(ctx)
+		if err != nil {
+			return err
+		}
+		down, err := k.keysDown(ctx)
+		if err != nil {
+			return err
+		}
+		if code < l.min || code > l.max || l.mods[code] != 0 || k.loans[code] != nil || slices.Contains(down, code) ||
+			slices.ContainsFunc(append(slices.Clone(others), orphans...), func(r record) bool { return r.code == code }) {
+			return nil
+		}
+		ok = true
+		lent := lentRow(pair[0], pair[1])
+		k.loans[code] = &loan{original: l.rows[code], lent: lent}
+		k.last = nil
+		// The orphans' notes stay, since their keys do.
+		if err := k.note(ctx, append(slices.Clone(others), orphans...)); err != nil {
+			return err
+		}
+		return k.xkb.write(ctx, l, map[xproto.Keycode]keyRow{code: lent})
+	})
+	if ok && err == nil {
+		k.lastUsed = time.Now()
+		k.timer.Reset(grace)
+	}
+	return ok && err == nil, err
+}
+
 // assign puts pairs of symbols on keys, and adds to rows what keys are to make. With reclaim
 // it first takes the keys back that were lent before.
 func (k *keyboard) assign(l *layout, codes []xproto.Keycode, pairs [][2]computer.Key, reclaim bool, rows map[xproto.Keycode]keyRow) {

@@ -146,7 +146,7 @@ func (s *Server) Chromium(t testing.TB, o BrowserOptions) *Browser {
 			command = c
 		}),
 		flag("test-type", true), // without it a bar warns of the missing sandbox
-		flag("disable-gpu", true), flag("disable-dev-shm-usage", true),
+		flag("disable-smooth-scrolling", true), flag("disable-gpu", true), flag("disable-dev-shm-usage", true),
 		flag("disable-background-networking", true), flag("disable-component-update", true),
 		flag("disable-sync", true), flag("disable-extensions", true), flag("disable-default-apps", true),
 		flag("disable-features", "Translate,OptimizationHints,MediaRouter"),
@@ -175,7 +175,7 @@ func (s *Server) Chromium(t testing.TB, o BrowserOptions) *Browser {
 		within, cancel := context.WithCancel(ctx)
 		defer context.AfterFunc(limit, cancel)()
 		defer cancel()
-		return chromedp.Run(within, chromedp.Evaluate[[]byte](ask+"()"))
+		return chromedp.Run(within, chromedp.Evaluate[[]byte](ask+"()", chromedp.EvalAwaitPromise))
 	}
 	start, done := context.WithTimeout(context.Background(), patience)
 	defer done()

@@ -242,7 +242,7 @@ func oddPixels(screen *image.RGBA, c color.RGBA) (odd image.Rectangle, fits bool
 // encodeScreenshot encodes a view within maxBase64 bytes. Its size must stay, since it is
 // what coordinates are in; a view that is too much loses detail instead.
 func encodeScreenshot(view *image.RGBA, maxBase64 int) (e picture.Encoded, softened bool, err error) {
-	e, err = picture.EncodeView(view, maxBase64)
+	e, err = picture.EncodeScreen(view, maxBase64)
 	size := view.Rect.Size()
 	for part := 0.75; errors.Is(err, picture.ErrEncodedTooLarge) && part > 0.05; part *= 0.75 {
 		small := image.Pt(scaled(size.X, part), scaled(size.Y, part))

@@ -56,7 +56,7 @@ func encodeJPEG(m *image.RGBA) ([]byte, error) {
 // ignored: reading it back gives the same colours, opaque. An image without
 // pixels is an error.
 func EncodePNG(w io.Writer, m *image.RGBA) error {
-	return pngio.Encode(w, m)
+	return pngio.Encode(w, m, pngio.Small)
 }
 
 // Encoded is an image as it goes into a request.
@@ -74,11 +74,25 @@ func (e Encoded) Base64Len() int { return base64.StdEncoding.EncodedLen(len(e.Da
 // base64, as JPEG. It returns an error that wraps [ErrEncodedTooLarge] when
 // neither fits. A maxBase64 of 0 means [DefaultMaxBase64].
 func EncodeView(m *image.RGBA, maxBase64 int) (Encoded, error) {
+	return encodeView(m, maxBase64, pngio.Small)
+}
+
+// EncodeScreen is EncodeView for the picture of a screen, which somebody waits for: its
+// PNG files are about a quarter larger and take a third of the time.
+func EncodeScreen(m *image.RGBA, maxBase64 int) (Encoded, error) {
+	e, err := encodeView(m, maxBase64, pngio.Quick)
+	if err != nil || e.MediaType != PNG.MediaType() {
+		return encodeView(m, maxBase64, pngio.Small) // may fit where the larger one does not
+	}
+	return e, nil
+}
+
+func encodeView(m *image.RGBA, maxBase64 int, effort pngio.Effort) (Encoded, error) {
 	if maxBase64 <= 0 {
 		maxBase64 = DefaultMaxBase64
 	}
 	data := &bounded{limit: base64.StdEncoding.DecodedLen(maxBase64)}
-	switch err := EncodePNG(data, m); {
+	switch err := pngio.Encode(data, m, effort); {
 	case err == nil:
 		e := Encoded{Data: data.Bytes(), MediaType: PNG.MediaType(), Size: m.Rect.Size()}
 		if e.Base64Len() <= maxBase64 {

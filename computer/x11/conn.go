@@ -43,8 +43,8 @@ func (e extensionEvent) number() byte   { return e[0] &^ 0x80 }
 // extensionError is an error of an extension as it came: 32 bytes.
 type extensionError []byte
 
-func (e extensionError) SequenceId() uint16 { return xgb.Get16(e[2:]) } //nolint:revive // the library's name
-func (e extensionError) BadId() uint32      { return xgb.Get32(e[4:]) } //nolint:revive // the library's name
+func (e extensionError) SequenceId() uint16 { return xgb.Get16(e[2:]) }
+func (e extensionError) BadId() uint32      { return xgb.Get32(e[4:]) }
 func (e extensionError) Error() string {
 	return fmt.Sprintf("the display refused request %d.%d with error %d", e[10], xgb.Get16(e[8:]), e[1])
 }

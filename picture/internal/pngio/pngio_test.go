@@ -196,7 +196,7 @@ func TestLargeFileBreaksOff(t *testing.T) {
 		m.Pix[i] = byte(i * i >> 7)
 	}
 	var file bytes.Buffer
-	if err := Encode(&file, m); err != nil {
+	if err := Encode(&file, m, Small); err != nil {
 		t.Fatal(err)
 	}
 	f, err := Parse(file.Bytes())
@@ -239,16 +239,18 @@ func TestEncodeStrips(t *testing.T) {
 	for i := range m.Pix {
 		m.Pix[i] = byte(i*i>>9) | byte(i%4/3*255)
 	}
-	var file bytes.Buffer
-	if err := Encode(&file, m); err != nil {
-		t.Fatal(err)
-	}
-	got, err := png.Decode(bytes.NewReader(file.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.(*image.RGBA).Pix, m.Pix) {
-		t.Error("other pixels")
+	for _, effort := range []Effort{Small, Quick} {
+		var file bytes.Buffer
+		if err := Encode(&file, m, effort); err != nil {
+			t.Fatal(err)
+		}
+		got, err := png.Decode(bytes.NewReader(file.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.(*image.RGBA).Pix, m.Pix) {
+			t.Errorf("effort %d: other pixels", effort)
+		}
 	}
 }
 

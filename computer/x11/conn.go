@@ -8,6 +8,8 @@ import (
 	"log"
 	"net"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -69,21 +71,21 @@ func connect(ctx context.Context, name string, getenv func(string) string) (*lin
 	if err != nil {
 		return nil, err
 	}
-	socket, err := a.dial(ctx)
-	if err != nil {
-		return nil, dialError(name, err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
-	x, err := xgb.NewConnNet(&authConn{Conn: socket, cookie: a.cookie(getenv)})
-	if !stop() {
-		err = errors.Join(ctx.Err(), err)
-	}
-	if err != nil {
-		_ = socket.Close()
-		if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, dialError(name, errors.Join(ctx.Err(), err))
+	socket, x, err := a.greet(ctx, getenv)
+	for try := 1; try < greetTries && hungUp(err); try++ {
+		// A server that starts afresh, since its last client has left, hangs up on those
+		// who come in that moment.
+		pause := time.NewTimer(greetPause)
+		select {
+		case <-pause.C:
+			socket, x, err = a.greet(ctx, getenv)
+		case <-ctx.Done():
+			pause.Stop()
+			err = ctx.Err()
 		}
-		return nil, fmt.Errorf("display %s refused the connection; XAUTHORITY may name the wrong file (%w)", name, err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	x.DisplayNumber, x.DefaultScreen = a.number, a.screen
 	l := &link{x: x, socket: socket, setup: xproto.Setup(x), handlers: map[byte]func([]byte){}, done: make(chan struct{})}
@@ -94,6 +96,39 @@ func connect(ctx context.Context, name string, getenv func(string) string) (*lin
 	l.screen = &l.setup.Roots[a.screen]
 	l.root = l.screen.Root
 	return l, nil
+}
+
+const (
+	greetTries = 5
+	greetPause = 50 * time.Millisecond
+)
+
+// hungUp reports whether the server ended a connection that had just been made.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// greet dials and goes through the connection setup.
+func (a address) greet(ctx context.Context, getenv func(string) string) (net.Conn, *xgb.Conn, error) {
+	socket, err := a.dial(ctx)
+	if err != nil {
+		return nil, nil, dialError(a.name, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
+	x, err := xgb.NewConnNet(&authConn{Conn: socket, cookie: a.cookie(getenv)})
+	if !stop() {
+		err = errors.Join(ctx.Err(), err)
+	}
+	switch {
+	case err == nil:
+		return socket, x, nil
+	case ctx.Err() == nil && !hungUp(err):
+		err = fmt.Errorf("display %s refused the connection; XAUTHORITY may name the wrong file (%w)", a.name, err)
+	default:
+		err = dialError(a.name, errors.Join(ctx.Err(), err))
+	}
+	_ = socket.Close()
+	return nil, nil, err
 }
 
 // extension asks for an extension and readies the library for its requests. It returns the

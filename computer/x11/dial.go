@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -168,8 +167,8 @@ func dialError(name string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("connecting to display %s: %w", name, err)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("display %s closed the connection at once; is it just ending, or full?", name)
+	case hungUp(err):
+		return fmt.Errorf("display %s closed the connection at once; is it just ending, or full? (%w)", name, err)
 	default:
 		return fmt.Errorf("there is no display %s to connect to; start one with: Xvfb %s -screen 0 1280x800x24 -noreset (%w)", name, name, err)
 	}

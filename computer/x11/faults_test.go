@@ -385,7 +385,7 @@ func faultNoAnswer(t *testing.T) {
 	s := desktest.Xvfb(t, desktest.Options{})
 	stop := ""
 	h := newHands(t, s, computer.Options{
-		BlockTime: 500 * time.Millisecond,
+		BlockTime: 300 * time.Millisecond,
 		Confirm: func(_ context.Context, a computer.Action) computer.Decision {
 			if a.Member == stop {
 				s.Pause()

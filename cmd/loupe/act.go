@@ -131,7 +131,7 @@ func (c *actCmd) perform(ctx context.Context, options *computer.Options, turn []
 	case err != nil:
 		return nil, err
 	}
-	defer func() {
+	defer func() { //nolint:contextcheck // closing must work after the context has ended
 		// On a display that is gone nothing is held.
 		if closeErr := display.Close(); closeErr != nil && err == nil && !errors.Is(closeErr, computer.ErrClosed) {
 			err = fmt.Errorf("the display may be left with keys or buttons held: %w", closeErr)

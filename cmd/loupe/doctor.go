@@ -41,7 +41,7 @@ func lookAtDisplay(ctx context.Context) (size string, lacks []string, err error)
 	if err != nil {
 		return "", nil, err
 	}
-	defer display.Close()
+	defer display.Close() //nolint:contextcheck // it must work after the context has ended
 	at, err := display.Size(ctx)
 	if err != nil {
 		return "", nil, err

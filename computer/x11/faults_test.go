@@ -180,6 +180,7 @@ func faultClamp(t *testing.T) {
 	h := newHands(t, s, computer.Options{})
 	w := s.Window(t, desktest.WindowOptions{})
 	h.do("mouse_move", "coordinate", image.Pt(100, 100))
+	w.Sync(t)
 	w.Clear()
 	for _, p := range []image.Point{{1280, 10}, {10, 800}, {-1, 10}, {10, -1}, {1 << 40, 0}} {
 		for _, member := range []string{"left_click", "mouse_move", "double_click"} {
@@ -223,6 +224,7 @@ func faultSpace(t *testing.T) {
 	}
 
 	// What lies outside the screenshot is no point, though the display has it.
+	w.Sync(t)
 	w.Clear()
 	for _, p := range []image.Point{{size.X, 0}, {0, size.Y}, {1000, 600}, {1279, 799}} {
 		if text := h.refuse("left_click", "coordinate", p); !strings.Contains(text, fmt.Sprint(size.X)) {

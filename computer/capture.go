@@ -324,11 +324,13 @@ func (t *Toolset) closing(ctx context.Context, last ToolUse, b *budget) (content
 	}()
 	if err != nil {
 		// What was asked for has been done, so the result is no error.
-		t.failure(ctx, ToolUse{ID: last.ID, Name: "screenshot"}, err)
-		text := "This was done, but no screenshot could be taken after it."
+		use, text := ToolUse{ID: last.ID, Name: "screenshot"}, "This was done, but no screenshot could be taken after it."
 		if why := (*InputError)(nil); errors.As(err, &why) {
-			text += " " + sentence(why.Text)
+			text += " " + sentence(why.Text) // there is no room for it; what is held stays so
+		} else {
+			text += t.letGo(ctx)
 		}
+		t.report(use, err)
 		return []Content{{Text: text}}
 	}
 	if last.Name == "zoom" {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/anthropics/anthropic-sdk-go/v2"
+
 	"github.com/loupe-tools/loupe/computer"
 	"github.com/loupe-tools/loupe/computer/computertest"
 	"github.com/loupe-tools/loupe/vision"
@@ -338,7 +340,19 @@ func TestAppendScreenshot(t *testing.T) {
 	if want := "Clicked at the pointer.\nThis was done, but no screenshot could be taken after it."; r.IsError || textOf(r) != want {
 		t.Errorf("%q, want %q", textOf(r), want)
 	}
+	// What is held is let go then, and the model is told; but not for want of room.
+	r = one(t, tools, "left_mouse_down", `{}`)
+	if _, held := fake.Held(); !strings.Contains(textOf(r), "has been released") || len(held) != 0 {
+		t.Errorf("%q, and %v is held", textOf(r), held)
+	}
 	fake.Intercept(nil)
+	call := anthropic.BetaToolUseBlock{ID: "toolu_1", Name: "left_mouse_down", ToolsetName: computer.ToolsetName, Input: map[string]any{}}
+	answers := tools.Answer(t.Context(), []anthropic.BetaToolUseBlock{call}, vision.Allowance{})
+	text := answers[0].Content[1].OfText.Text
+	if _, held := fake.Held(); !strings.Contains(text, "no room") || len(held) != 1 {
+		t.Errorf("%q, and %v is held", text, held)
+	}
+	one(t, tools, "left_mouse_up", `{}`)
 	off := toolset(t, fake, &computer.Options{AppendScreenshot: true, Disabled: []string{"screenshot"}})
 	if r := one(t, off, "left_click", `{}`); len(r.Content) != 1 {
 		t.Error("a screenshot although they are switched off")

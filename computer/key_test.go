@@ -182,6 +182,7 @@ func TestParseKeysRefuses(t *testing.T) {
 		"\x1b":                      `there is no key "\x1b"`,
 		"\x00":                      `there is no key "\x00"`,
 		"\xff":                      `there is no key "\xff"`,
+		"\ufffd":                    `there is no key "` + "\ufffd",
 		"U+D800":                    `there is no key "U+D800"`,
 		"U+110000":                  `there is no key "U+110000"`,
 		"a\u202eb":                  `there is no key "a\u202eb"`,

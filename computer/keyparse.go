@@ -155,7 +155,7 @@ func splitDashes(part string) (parts []string) {
 // keyOfText returns the key of a text that is a single character.
 func keyOfText(text string) (Key, bool) {
 	r, size := utf8.DecodeRuneInString(text)
-	if size != len(text) || r == utf8.RuneError && size <= 1 {
+	if size != len(text) || r == utf8.RuneError { // which stands for a character that was lost
 		return 0, false
 	}
 	if key, ok := keySigns[r]; ok {

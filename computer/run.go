@@ -213,17 +213,27 @@ func (t *Toolset) perform(ctx context.Context, c *command, b *budget) ([]Content
 // failure ends a turn: it lets go of what is held, tells the log what happened, and returns
 // what the model is told.
 func (t *Toolset) failure(ctx context.Context, use ToolUse, err error) string {
-	text := phrase(ctx, err)
+	text := phrase(ctx, err) + t.letGo(ctx)
+	t.report(use, err)
+	return text
+}
+
+// letGo releases what is held, and returns what to tell the model about it.
+func (t *Toolset) letGo(ctx context.Context) string {
 	held := t.down
 	if t.release(ctx) == nil && held {
-		text += " The left button, which was held, has been released."
+		return " The left button, which was held, has been released."
 	}
+	return ""
+}
+
+// report tells the log what happened.
+func (t *Toolset) report(use ToolUse, err error) {
 	level := t.log.Warn
 	if shown := (*InputError)(nil); errors.As(err, &shown) {
 		level = t.log.Info
 	}
 	level("a computer action failed", "member", shorten(use.Name), "id", shorten(use.ID), "error", err)
-	return text
 }
 
 // phrase is what the model is told of an error, with how much was typed before it.

@@ -108,6 +108,7 @@ func New(d Desktop, o *Options) (*Toolset, error) {
 	if o.BlockTime <= 0 {
 		o.BlockTime = defaultBlockTime
 	}
+	o.BlockTime = min(o.BlockTime, maxBlockTime)
 	if t.log = o.Log; t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
@@ -118,6 +119,7 @@ const (
 	defaultMaxEdge   = 2000 // pixels; what the API takes in requests with more than 20 images
 	defaultMaxText   = 100_000
 	defaultBlockTime = time.Minute
+	maxBlockTime     = 1 << 62 * time.Nanosecond // 146 years, to which more can be added
 )
 
 // Close releases every key and button that is held. It does not close the desktop.

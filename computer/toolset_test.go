@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"math"
 	"image/color"
 	"image/jpeg"
 	"image/png"
@@ -505,6 +506,11 @@ func TestTypeFails(t *testing.T) {
 	r = one(t, toolset(t, fake, &computer.Options{BlockTime: time.Millisecond}), "type", `{"text":"a"}`)
 	if want := "It takes all day; typed 0 of 1 characters."; textOf(r) != want {
 		t.Errorf("%q, want %q", textOf(r), want)
+	}
+	// However long it is, a block's own time comes on top.
+	fake.Intercept(nil)
+	if r := one(t, toolset(t, fake, &computer.Options{BlockTime: math.MaxInt64}), "type", `{"text":"a"}`); r.IsError {
+		t.Errorf("%q", textOf(r))
 	}
 }
 

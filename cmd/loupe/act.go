@@ -231,6 +231,11 @@ func (c *actCmd) single(input json.RawMessage) ([]computer.ToolUse, error) {
 	case c.Output == "-" && c.JSON:
 		return nil, usagef("--json and -o - both write to standard output; choose one")
 	}
+	if c.Output != "" {
+		if err := checkImageName(c.Output); err != nil { // before anything is done
+			return nil, err
+		}
+	}
 	if input == nil {
 		input = json.RawMessage("{}")
 	}
@@ -350,13 +355,17 @@ func (c *actCmd) print(env *environment, results []computer.ToolResult) error {
 			return err
 		}
 	}
+	written := false
 	for _, content := range result.Content {
 		switch {
-		case content.Image != nil && c.Output != "":
+		case content.Image != nil && c.Output != "" && !written:
+			// Of a zoom that a screenshot follows, the zoom: it is what was asked for.
 			if err := writeShot(env, c.Output, content.Image); err != nil {
 				return err
 			}
+			written = true
 		case c.JSON:
+		case content.Image != nil && c.Output == "-":
 		case content.Image != nil:
 			shown, err := picture.DecodeBytes(content.Image.Data, nil)
 			if err != nil {
@@ -375,6 +384,9 @@ func (c *actCmd) print(env *environment, results []computer.ToolResult) error {
 				return err
 			}
 		}
+	}
+	if c.Output != "" && !written && !result.IsError {
+		return fmt.Errorf("there is no image to write to %s", c.Output)
 	}
 	return nil
 }

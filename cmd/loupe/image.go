@@ -139,7 +139,7 @@ func writeImage(env *environment, path string, m *image.RGBA, encoded picture.En
 	case "", ".":
 		b.Write(encoded.Data)
 	default:
-		return usagef("an image can be written as .png or .jpg, not as %q", filepath.Ext(path))
+		return checkImageName(path)
 	}
 	if path == "-" {
 		_, err := env.stdout.Write(b.Bytes())
@@ -149,6 +149,16 @@ func writeImage(env *environment, path string, m *image.RGBA, encoded picture.En
 		return fmt.Errorf("the image cannot be written: %w", err)
 	}
 	return nil
+}
+
+// checkImageName tells whether the name of a file says how an image is to be written.
+func checkImageName(path string) error {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".png", ".jpg", ".jpeg", "", ".":
+		return nil
+	default:
+		return usagef("an image can be written as .png or .jpg, not as %q", ext)
+	}
 }
 
 // replaceFile writes a file that is there whole or not at all, so that a full disk costs

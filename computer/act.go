@@ -6,6 +6,7 @@ import (
 	"image"
 	"math"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -332,11 +333,21 @@ func (t *Toolset) key(ctx context.Context, c *command, times int) (string, error
 			return "", fmt.Errorf("press %d of %d: %w", i+1, times, err)
 		}
 	}
-	text := "Pressed " + shorten(*c.input.Text)
+	text := "Pressed " + c.keyText()
 	if times > 1 {
 		text += fmt.Sprintf(" %d times", times)
 	}
 	return text + ".", nil
+}
+
+// keyText is what the keys were called, or the name of one that was given as itself, such as
+// a newline.
+func (c *command) keyText() string {
+	text := strings.TrimSpace(*c.input.Text)
+	if text == "" {
+		text = c.keys[0].String()
+	}
+	return shorten(text)
 }
 
 func (t *Toolset) holdKey(ctx context.Context, c *command) (string, error) {
@@ -347,7 +358,7 @@ func (t *Toolset) holdKey(ctx context.Context, c *command) (string, error) {
 	if err := t.idle(ctx, c.input.time()); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Held %s for %v.", shorten(*c.input.Text), c.input.time()), t.desktop.Send(ctx, up...)
+	return fmt.Sprintf("Held %s for %v.", c.keyText(), c.input.time()), t.desktop.Send(ctx, up...)
 }
 
 func (t *Toolset) typeText(ctx context.Context, text string) (string, error) {

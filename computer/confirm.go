@@ -40,8 +40,8 @@ func ApproveAll(context.Context, Action) Decision { return Decision{Approved: tr
 func (t *Toolset) confirm(ctx context.Context, c *command) (err error) {
 	if t.options.Confirm == nil {
 		if reachesKeyboard(c.member) {
-			return inputErrorf("Refused: there is nobody to confirm what goes to the keyboard. The user can allow it, " +
-				"with --confirm never on the command line or with Options.Confirm in a program.")
+			t.log.Warn("refused for want of somebody to ask; set Options.Confirm", "member", c.member)
+			return inputErrorf("Refused: there is nobody to confirm what goes to the keyboard.")
 		}
 		return nil
 	}

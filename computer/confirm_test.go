@@ -123,7 +123,7 @@ func TestNobodyToAsk(t *testing.T) {
 		r := one(t, tools, member, input)
 		if want := slices.Contains([]string{"type", "key", "hold_key"}, member); r.IsError != want {
 			t.Errorf("%s: %+v", member, r)
-		} else if want && !strings.Contains(textOf(r), "The user can allow it") || fake.Text() != "" || len(fake.Keys()) > 0 {
+		} else if want && !strings.Contains(textOf(r), "there is nobody to confirm") || fake.Text() != "" || len(fake.Keys()) > 0 {
 			t.Errorf("%s: %q, text %q", member, textOf(r), fake.Text())
 		}
 		if err := tools.Close(); err != nil {

@@ -31,6 +31,8 @@ type input struct {
 	Text            *string  `json:"text,omitempty"`             // of type: with newlines alone
 	Repeat          *int     `json:"repeat,omitempty"`
 	Duration        *float64 `json:"duration,omitempty"` // seconds
+
+	given map[string]string // places as they came, for errors
 }
 
 // typeTime is what typing a character may take at the slowest, when each needs a key of its
@@ -80,7 +82,7 @@ func decode(member string, data json.RawMessage, maxText int) (*input, error) {
 			return nil, inputErrorf("The member %s has no argument \"%s\"; it takes %s.", member, shorten(name), listed(fields))
 		}
 	}
-	in := &input{}
+	in := &input{given: map[string]string{}}
 	for _, f := range fields {
 		value := bytes.TrimSpace(arguments[f.name])
 		if len(value) == 0 || string(value) == "null" {
@@ -105,6 +107,7 @@ func (in *input) set(member, name string, value json.RawMessage, maxText int) er
 		if !ok {
 			return wrong
 		}
+		in.given[name] = shown(value)
 		if name == "coordinate" {
 			in.Coordinate = point
 		} else {
@@ -115,7 +118,7 @@ func (in *input) set(member, name string, value json.RawMessage, maxText int) er
 		if !ok {
 			return wrong
 		}
-		in.Region = (*[4]int)(edges)
+		in.Region, in.given[name] = (*[4]int)(edges), shown(value)
 	case "scroll_direction":
 		direction, ok := str(value)
 		direction = strings.ToLower(strings.TrimSpace(direction))
@@ -237,8 +240,8 @@ func number(value json.RawMessage) (float64, bool) {
 	return f, err == nil && !math.IsInf(f, 0)
 }
 
-// wholeBound keeps absurd numbers within what arithmetic can take; no screen is as large.
-const wholeBound = 1 << 30
+// wholeBound is the largest number up to which a float has every whole one.
+const wholeBound = min(1<<53, math.MaxInt)
 
 // whole reads a number without a fraction, limited to wholeBound.
 func whole(value json.RawMessage) (int, bool) {
@@ -247,6 +250,11 @@ func whole(value json.RawMessage) (int, bool) {
 		return 0, false
 	}
 	return int(math.Max(-wholeBound, math.Min(f, wholeBound))), true
+}
+
+// huge says whether one of the numbers was limited, so that it is not what was given.
+func huge(numbers ...int) bool {
+	return slices.ContainsFunc(numbers, func(n int) bool { return n <= -wholeBound || n >= wholeBound })
 }
 
 // wholes reads a list of n whole numbers, also when it comes inside a string.
@@ -323,30 +331,38 @@ func unknownMember(name string) error {
 }
 
 // within checks that a point lies within the view.
-func within(name string, p *[2]int, view image.Point) error {
+func (in *input) within(name string, p *[2]int, view image.Point) error {
 	if p == nil || image.Pt(p[0], p[1]).In(image.Rectangle{Max: view}) {
 		return nil
 	}
-	return inputErrorf("The %s (%d, %d) is outside the screenshot of %dx%d pixels: x goes from 0 to %d and y from 0 to %d.",
-		name, p[0], p[1], view.X, view.Y, view.X-1, view.Y-1)
+	place := fmt.Sprintf("(%d, %d)", p[0], p[1])
+	if huge(p[:]...) {
+		place = in.given[name]
+	}
+	return inputErrorf("The %s %s is outside the screenshot of %dx%d pixels: x goes from 0 to %d and y from 0 to %d.",
+		name, place, view.X, view.Y, view.X-1, view.Y-1)
 }
 
 // place checks all places that an input names against the view, in view pixels.
 func (in *input) place(view image.Point) error {
-	if err := within("start_coordinate", in.StartCoordinate, view); err != nil {
+	if err := in.within("start_coordinate", in.StartCoordinate, view); err != nil {
 		return err
 	}
-	if err := within("coordinate", in.Coordinate, view); err != nil {
+	if err := in.within("coordinate", in.Coordinate, view); err != nil {
 		return err
 	}
 	if r := in.Region; r != nil {
+		place := fmt.Sprintf("[%d, %d, %d, %d]", r[0], r[1], r[2], r[3])
+		if huge(r[:]...) {
+			place = in.given["region"]
+		}
 		outside := min(r[0], r[1], r[2], r[3]) < 0 || max(r[0], r[2]) > view.X || max(r[1], r[3]) > view.Y
 		switch {
 		case outside:
-			return inputErrorf("The region [%d, %d, %d, %d] is outside the screenshot of %dx%d pixels: x goes from 0 to %d and y from 0 to %d.",
-				r[0], r[1], r[2], r[3], view.X, view.Y, view.X, view.Y)
+			return inputErrorf("The region %s is outside the screenshot of %dx%d pixels: x goes from 0 to %d and y from 0 to %d.",
+				place, view.X, view.Y, view.X, view.Y)
 		case r[0] >= r[2] || r[1] >= r[3]:
-			return inputErrorf("The region [%d, %d, %d, %d] is empty: x0 must be less than x1 and y0 less than y1.", r[0], r[1], r[2], r[3])
+			return inputErrorf("The region %s is empty: x0 must be less than x1 and y0 less than y1.", place)
 		}
 	}
 	return nil

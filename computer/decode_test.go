@@ -170,6 +170,9 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := decode(member, written, 1000)
+		if err == nil {
+			in.given, again.given = nil, nil // it came in another form
+		}
 		if err != nil || !reflect.DeepEqual(in, again) {
 			t.Fatalf("%s %q becomes %s, which becomes %+v (%v)", member, data, written, again, err)
 		}

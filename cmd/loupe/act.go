@@ -43,6 +43,8 @@ type actCmd struct {
 	SettleBound      time.Duration `placeholder:"TIME" help:"How long to wait for that at most (2s)."`
 	Verbose          bool          `short:"v" help:"Say on standard error what failed, in the display's words."`
 	limitFlags
+
+	missing []string // optional extensions that the display lacks
 }
 
 // Help is the longer text of act --help.
@@ -50,8 +52,19 @@ func (c *actCmd) Help() string {
 	return "Acts on an X display as the computer toolset of the Messages API (computer_toolset_20260801) does, with no model.\n\n" +
 		"A turn, on standard input, is a JSON array of tool_use blocks. They run in order and stop at the first failure; " +
 		"the array of their tool_result blocks goes to standard output. Blocks of other toolsets are left alone, with a line on standard error.\n\n" +
-		"Coordinates are pixels of the screenshot, which is sized for the model (--model, --tier) and, unless --max-edge says otherwise, to 2000 pixels at most. " +
-		"When the command ends, all keys and buttons are let go.\n\n" +
+		"Coordinates are pixels of the screenshot, which is sized for the model (--model, by default " + defaultModel + ", or --tier) and, unless --max-edge says otherwise, to 2000 pixels at most. " +
+		"When the command ends, all keys and buttons are released.\n\n" +
+		"The members and their arguments, those that may be left out in [ ]:\n\n" +
+		"screenshot, cursor_position, left_mouse_down, left_mouse_up: none.\n\n" +
+		"zoom: region.\n\n" +
+		"left_click, right_click, middle_click, double_click, triple_click: [coordinate], [text], the modifiers to hold.\n\n" +
+		"left_click_drag: start_coordinate, coordinate, [text].\n\n" +
+		"mouse_move: coordinate.\n\n" +
+		"scroll: scroll_direction, scroll_amount (0 to 100), [coordinate], [text].\n\n" +
+		"type: text.\n\n" +
+		"key: text, [repeat] (1 to 100). hold_key: text, duration. wait: duration (0 to 300 seconds).\n\n" +
+		"Keys are named as in Return, ctrl+s, alt+Tab, Page_Up, F5, KP_Enter, XF86AudioMute, in any case, with the usual aliases " +
+		"(enter, esc, del, pgup, cmd, win, plus); a single character is its own name.\n\n" +
 		"Confirmation: a turn is what a model wants, so by default you are asked on the terminal before type, key and hold_key (risky). " +
 		"Where there is no terminal, what would be asked about is refused. One member on the command line is your own word, so nothing is asked (never).\n\n" +
 		"Exit status: 0 every block succeeded; 1 one failed, or there is no display to act on; " +
@@ -83,7 +96,7 @@ func (c *actCmd) Run(env *environment) error {
 	asked := &gate{mode: c.confirmation()}
 	options.Confirm = asked.confirm
 	var said bytes.Buffer
-	options.Log = slog.New(slog.NewTextHandler(&said, nil))
+	options.Log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	results, err := c.perform(ctx, options, turn)
 
 	// Nothing is written before the display is as it was: where nobody reads, writing ends
@@ -92,6 +105,9 @@ func (c *actCmd) Run(env *environment) error {
 		_, _ = env.stderr.Write([]byte(printable(said.String()))) // standard error is gone when this fails
 	}
 	asked.close(env)
+	if len(c.missing) > 0 {
+		env.warn("the display lacks %s, so %s.", strings.Join(c.missing, ", "), without(c.missing))
+	}
 	switch {
 	case err == nil:
 	case env.ctx.Err() != nil:
@@ -101,7 +117,7 @@ func (c *actCmd) Run(env *environment) error {
 	default:
 		env.warn("%v", err)
 	}
-	if results != nil {
+	if results != nil && (err == nil || c.Member == "" || c.JSON) {
 		if err := c.print(env, results); err != nil {
 			return err
 		}
@@ -110,6 +126,18 @@ func (c *actCmd) Run(env *environment) error {
 		return errReported
 	}
 	return nil
+}
+
+// without says what a display that lacks optional extensions is used without.
+func without(missing []string) string {
+	effects := map[string]string{
+		"MIT-SHM": "screenshots are slower", "XFIXES": "the pointer is not in screenshots", "DAMAGE": "settling is a fixed wait",
+	}
+	var said []string
+	for _, name := range missing {
+		said = append(said, effects[name])
+	}
+	return strings.Join(said, ", ")
 }
 
 func failed(results []computer.ToolResult) bool {
@@ -137,6 +165,9 @@ func (c *actCmd) perform(ctx context.Context, options *computer.Options, turn []
 			err = fmt.Errorf("the display may be left with keys or buttons held: %w", closeErr)
 		}
 	}()
+	if len(display.Missing()) > 0 {
+		c.missing = display.Missing()
+	}
 	tools, err := computer.New(display, options)
 	if err != nil {
 		return nil, err
@@ -161,7 +192,12 @@ func (c *actCmd) confirmation() string {
 
 // options checks the flags and returns those of the toolset.
 func (c *actCmd) options(env *environment) (*computer.Options, error) {
-	limits, err := c.limits(env)
+	sized := c.limitFlags
+	if sized.Model == "" {
+		// The same for everybody, whether there is a key or not: coordinates depend on it.
+		sized.Model = defaultModel
+	}
+	limits, err := sized.limits(env)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +241,11 @@ func (c *actCmd) turn(env *environment) ([]computer.ToolUse, error) {
 	var turn []computer.ToolUse
 	for _, block := range blocks {
 		if block.ToolsetName != computer.ToolsetName {
-			env.warn("block %s, %s, is not of the computer toolset and is left alone.", block.ID, block.Name)
+			hint := ""
+			if block.ToolsetName == "" && slices.Contains(computer.Members(), block.Name) {
+				hint = `; a call of the toolset has "toolset_name": "computer"`
+			}
+			env.warn("block %s, %s, is not of the computer toolset and is left alone%s.", block.ID, block.Name, hint)
 			continue
 		}
 		turn = append(turn, block)
@@ -215,6 +255,9 @@ func (c *actCmd) turn(env *environment) ([]computer.ToolUse, error) {
 
 func checkMember(name string) error {
 	if members := computer.Members(); !slices.Contains(members, name) {
+		if _, err := os.Stat(name); err == nil {
+			return usagef("there is no member %q; a file with a turn goes to standard input: loupe act < %s", name, name)
+		}
 		return usagef("there is no member %q; the members are %s", name, strings.Join(members, ", "))
 	}
 	return nil
@@ -384,6 +427,9 @@ func (c *actCmd) print(env *environment, results []computer.ToolResult) error {
 				return err
 			}
 		}
+	}
+	if c.Member == "left_mouse_down" && !result.IsError {
+		env.warn("the button was released when the command ended; send a turn to hold it from one action to the next.")
 	}
 	if c.Output != "" && !written && !result.IsError {
 		return fmt.Errorf("there is no image to write to %s", c.Output)

@@ -33,6 +33,9 @@ type gate struct {
 	stopped  bool
 }
 
+// questions is how often an action is asked about before no answer is taken for a no.
+const questions = 5
+
 const question = "  Allow it? yes, no [reason], always (every %s of this turn), stop: "
 
 // confirm is a [computer.Options.Confirm].
@@ -50,7 +53,7 @@ func (g *gate) confirm(ctx context.Context, action computer.Action) computer.Dec
 	defer stop()
 	// A terminal that is gone answers no question either.
 	_, _ = fmt.Fprintf(g.terminal, "loupe: %s\n", printable(action.Description))
-	for {
+	for range questions {
 		_, _ = fmt.Fprintf(g.terminal, question, action.Member)
 		line, err := g.lines.ReadString('\n')
 		if err != nil {
@@ -60,23 +63,35 @@ func (g *gate) confirm(ctx context.Context, action computer.Action) computer.Dec
 			}
 			return computer.Decision{Reason: "no answer came to the question whether it may run"}
 		}
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch strings.ToLower(strings.TrimRight(word, ",.:;")) {
-		case "y", "yes":
-			return computer.Decision{Approved: true}
-		case "a", "always":
-			if g.always == nil {
-				g.always = map[string]bool{}
-			}
-			g.always[action.Member] = true
-			return computer.Decision{Approved: true}
-		case "n", "no":
-			return computer.Decision{Reason: strings.TrimSpace(printable(rest))}
-		case "s", "stop":
-			g.stopped = true
-			return computer.Decision{Reason: "the person stopped this turn"}
+		if decision, ok := g.answer(action.Member, strings.TrimSpace(line)); ok {
+			return decision
 		}
 	}
+	return computer.Decision{Reason: "the question whether it may run was not answered"}
+}
+
+// answer takes an answer. It is not ok when it is none of those that were offered: a yes is
+// the word alone.
+func (g *gate) answer(member, line string) (decision computer.Decision, ok bool) {
+	switch strings.ToLower(line) {
+	case "y", "yes":
+		return computer.Decision{Approved: true}, true
+	case "a", "always":
+		if g.always == nil {
+			g.always = map[string]bool{}
+		}
+		g.always[member] = true
+		return computer.Decision{Approved: true}, true
+	case "s", "stop":
+		g.stopped = true
+		return computer.Decision{Reason: "the person stopped this turn"}, true
+	}
+	word, reason, _ := strings.Cut(line, " ")
+	switch strings.ToLower(strings.TrimRight(word, ",.:;")) {
+	case "n", "no":
+		return computer.Decision{Reason: strings.TrimSpace(printable(reason))}, true
+	}
+	return computer.Decision{}, false
 }
 
 // open opens the controlling terminal, once.

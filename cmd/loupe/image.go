@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"os"
@@ -171,6 +172,9 @@ func replaceFile(path string, data []byte) error {
 	part := path + ".part"
 	if err := os.WriteFile(part, data, 0o644); err != nil {
 		_ = os.Remove(part) // what is left of it, if anything
+		if failed := (*os.PathError)(nil); errors.As(err, &failed) {
+			return &os.PathError{Op: failed.Op, Path: path, Err: failed.Err}
+		}
 		return err
 	}
 	return os.Rename(part, path)

@@ -112,7 +112,7 @@ func hungUp(err error) bool {
 func (a address) greet(ctx context.Context, getenv func(string) string) (net.Conn, *xgb.Conn, error) {
 	socket, err := a.dial(ctx)
 	if err != nil {
-		return nil, nil, dialError(a.name, err)
+		return nil, nil, a.dialError(err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
 	x, err := xgb.NewConnNet(&authConn{Conn: socket, cookie: a.cookie(getenv)})
@@ -123,9 +123,9 @@ func (a address) greet(ctx context.Context, getenv func(string) string) (net.Con
 	case err == nil:
 		return socket, x, nil
 	case ctx.Err() == nil && !hungUp(err):
-		err = fmt.Errorf("display %s refused the connection; XAUTHORITY may name the wrong file (%w)", a.name, err)
+		err = &connectError{fmt.Sprintf("display %s refused the connection; XAUTHORITY must name the file with its authority", a.name), err}
 	default:
-		err = dialError(a.name, errors.Join(ctx.Err(), err))
+		err = a.dialError(errors.Join(ctx.Err(), err))
 	}
 	_ = socket.Close()
 	return nil, nil, err

@@ -162,14 +162,30 @@ func setupRequest(cookie []byte) []byte {
 	return append(append(b, pad(protocol)...), pad(string(cookie))...)
 }
 
-// dialError says in one sentence why there is no connection.
-func dialError(name string, err error) error {
+// dialError says in one sentence why there is no connection. The cause is wrapped and is not
+// part of the text.
+func (a address) dialError(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("connecting to display %s: %w", name, err)
+		return fmt.Errorf("connecting to display %s: %w", a.name, err)
 	case hungUp(err):
-		return fmt.Errorf("display %s closed the connection at once; is it just ending, or full? (%w)", name, err)
+		return &connectError{fmt.Sprintf("display %s closed the connection at once; it may be ending, or have too many clients", a.name), err}
+	case errors.Is(err, os.ErrPermission):
+		return &connectError{fmt.Sprintf("the socket of display %s belongs to another user; run as that user", a.name), err}
+	case a.host != "":
+		return &connectError{fmt.Sprintf("there is no display %s to connect to; check the name, and that its server listens on the network", a.name), err}
+	case a.hasPath:
+		return &connectError{fmt.Sprintf("there is no display %s to connect to; no server listens at that path", a.name), err}
 	default:
-		return fmt.Errorf("there is no display %s to connect to; start one with: Xvfb %s -screen 0 1280x800x24 -noreset (%w)", name, name, err)
+		return &connectError{fmt.Sprintf("there is no display %s to connect to; start one with: Xvfb :%d -screen 0 1280x800x24 -noreset", a.name, a.number), err}
 	}
 }
+
+// connectError is a sentence for a person, and the cause for a log.
+type connectError struct {
+	sentence string
+	cause    error
+}
+
+func (e *connectError) Error() string { return e.sentence }
+func (e *connectError) Unwrap() error { return e.cause }

@@ -310,7 +310,7 @@ func display(ctx context.Context, env *Env) Finding {
 		if _, err := env.LookPath("Xvfb"); err != nil {
 			f.Packages = []string{"xvfb"}
 		} else {
-			f.Fix = "Xvfb :99 -screen 0 1280x800x24 -noreset & export DISPLAY=:99"
+			f.Fix = "Xvfb :1 -screen 0 1280x800x24 -noreset & export DISPLAY=:1"
 		}
 		return f
 	}

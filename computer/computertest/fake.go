@@ -16,11 +16,12 @@ import (
 	"github.com/loupe-tools/loupe/computer"
 )
 
-// Fake is a desktop in memory, with an application on it that writes down what reaches it.
-// It is a [computer.Desktop] and a [computer.Settler].
+// Fake is a desktop in memory, with an application on it that records what reaches it. It
+// is a [computer.Desktop] and a [computer.Settler].
 //
-// It holds its user to the contract: a move or a capture outside the display, or an event
-// of no kind, is an error. The methods may be called from several goroutines.
+// It refuses everything that the contract of [computer.Desktop] refuses. Its methods may be
+// called from several goroutines. Points are in display pixels. What a method returns
+// belongs to the caller, with all that it refers to.
 type Fake struct {
 	mu        sync.Mutex
 	now       func() time.Time
@@ -49,30 +50,39 @@ type app struct {
 	previous time.Time // press of the last click
 }
 
-// Click is a press and a release of a button at one place.
+// Click is a press and a release of a button at one place: the pointer was released at most
+// 5 pixels from where it was pressed. A turn of the wheel is no Click; see [Fake.Wheel].
 type Click struct {
-	Point  image.Point // display pixels
+	Point  image.Point // of the release, in display pixels
 	Button computer.Button
-	Count  int            // 2 when it is the second of a double click, and so on
-	Held   []computer.Key // that were down, in the order of pressing
+
+	// Count is 1 for a single click, 2 for the second of a double click, and so on. A
+	// click is counted on from the last one when it has the same button, is at most 5
+	// pixels away, and its press comes at least 10 ms and at most 400 ms after the press
+	// of the last one.
+	Count int
+
+	Held []computer.Key // that were down at the release, in the order of pressing
 }
 
-// Drag is a press of a button, motion, and a release elsewhere.
+// Drag is a press of a button, at least three moves, and a release more than 5 pixels from
+// the press. With fewer moves, the application takes it for nothing at all, as many
+// applications do.
 type Drag struct {
 	From, To image.Point // display pixels
 	Button   computer.Button
-	Held     []computer.Key // that were down at the press
-	Path     []image.Point  // where the pointer was seen in between, the end included
+	Held     []computer.Key // that were down at the release, in the order of pressing
+	Path     []image.Point  // the moves between the press and the release, in display pixels
 }
 
-// Stroke is a press of a key with the keys that were down before it.
+// Stroke is a press of a key.
 type Stroke struct {
-	Key  computer.Key
-	Held []computer.Key
+	Key  computer.Key   // as Send was given it, also while Shift is held
+	Held []computer.Key // that were down before it, in the order of pressing
 }
 
-// NewFake returns a desktop of the given size in pixels, at least 1, with a grey screen that
-// has a darker frame, and the pointer in the middle.
+// NewFake returns a desktop of the given size in display pixels. A number less than 1 stands
+// for 1. The screen is grey with a darker frame, and the pointer is in the middle.
 func NewFake(width, height int) *Fake {
 	f := &Fake{now: time.Now}
 	f.app.wheel = map[computer.Button]int{}
@@ -81,7 +91,8 @@ func NewFake(width, height int) *Fake {
 	return f
 }
 
-// Resize gives the display another size, in pixels, and paints it anew.
+// Resize gives the display another size, in display pixels, and paints the screen anew as
+// NewFake does. A pointer that would be outside goes to the nearest edge.
 func (f *Fake) Resize(width, height int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,17 +110,21 @@ func (f *Fake) Resize(width, height int) {
 	f.pointer = image.Pt(min(f.pointer.X, f.screen.Rect.Dx()-1), min(f.pointer.Y, f.screen.Rect.Dy()-1))
 }
 
-// Paint hands the screen to draw, in display pixels. The pointer is not part of it. draw
-// must leave it opaque, and must not keep it.
+// Paint calls draw with the screen, whose bounds are those of the display. The pointer is
+// not part of it. draw must leave the screen opaque, must not keep it, and must not call
+// methods of the Fake, which wait until it has returned.
 func (f *Fake) Paint(draw func(screen *image.RGBA)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	draw(f.screen)
 }
 
-// Intercept has a function called at the start of each method of the Desktop and with its
-// name, such as "Capture". It may wait, panic, or return an error that the method then
-// returns without having done anything. A nil function calls nothing.
+// Intercept sets a function that is called at the start of each method of
+// [computer.Desktop] and [computer.Settler], with the method's context and its name, such as
+// "Capture". The function may wait, panic, or return an error, which the method then returns
+// without having done anything. It may call methods of the Fake, where those of the Desktop
+// call it again. It runs in the goroutine that called the method, so it is called
+// concurrently when methods are. A nil function removes the one that was set.
 func (f *Fake) Intercept(function func(ctx context.Context, method string) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,42 +138,55 @@ func (f *Fake) Held() (keys []computer.Key, buttons []computer.Button) {
 	return slices.Clone(f.keys), slices.Clone(f.buttons)
 }
 
-// Text returns what is in the application's text field, which always has the focus.
+// Text returns the text in the application's text field, which always has the focus.
 func (f *Fake) Text() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return string(f.app.text)
 }
 
-// Keys returns the presses of keys, in order; those that Type makes are not among them.
+// Keys returns the presses of keys, in order. What Type does is not among them.
 func (f *Fake) Keys() []Stroke {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.app.keys)
+	keys := slices.Clone(f.app.keys)
+	for i := range keys {
+		keys[i].Held = slices.Clone(keys[i].Held)
+	}
+	return keys
 }
 
 // Clicks returns the clicks, in order.
 func (f *Fake) Clicks() []Click {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.app.clicks)
+	clicks := slices.Clone(f.app.clicks)
+	for i := range clicks {
+		clicks[i].Held = slices.Clone(clicks[i].Held)
+	}
+	return clicks
 }
 
 // Drags returns the drags, in order.
 func (f *Fake) Drags() []Drag {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.app.drags)
+	drags := slices.Clone(f.app.drags)
+	for i := range drags {
+		drags[i].Held, drags[i].Path = slices.Clone(drags[i].Held), slices.Clone(drags[i].Path)
+	}
+	return drags
 }
 
-// Wheel returns how often the wheel was turned, by its button.
+// Wheel returns how many clicks the wheel was turned, for each of its buttons.
 func (f *Fake) Wheel() map[computer.Button]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.app.wheel)
 }
 
-// Events returns every event that Send was given and that happened, in order.
+// Events returns every event of Send that has happened, in order. What Release releases is
+// not among them.
 func (f *Fake) Events() []computer.Event {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,13 +195,8 @@ func (f *Fake) Events() []computer.Event {
 
 // begin starts a method of the Desktop.
 func (f *Fake) begin(ctx context.Context, method string) error {
-	f.mu.Lock()
-	intercept := f.intercept
-	f.mu.Unlock()
-	if intercept != nil {
-		if err := intercept(ctx, method); err != nil {
-			return err
-		}
+	if err := f.intercepted(ctx, method); err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s on the fake desktop: %w", method, err)
@@ -181,7 +204,17 @@ func (f *Fake) begin(ctx context.Context, method string) error {
 	return nil
 }
 
-// Size returns the display's size.
+func (f *Fake) intercepted(ctx context.Context, method string) error {
+	f.mu.Lock()
+	intercept := f.intercept
+	f.mu.Unlock()
+	if intercept == nil {
+		return nil
+	}
+	return intercept(ctx, method)
+}
+
+// Size returns the display's size in pixels.
 func (f *Fake) Size(ctx context.Context) (image.Point, error) {
 	if err := f.begin(ctx, "Size"); err != nil {
 		return image.Point{}, err
@@ -191,7 +224,8 @@ func (f *Fake) Size(ctx context.Context) (image.Point, error) {
 	return f.screen.Rect.Size(), nil
 }
 
-// Capture returns the pixels of a region, with the pointer drawn in.
+// Capture returns the pixels of a region, with the pointer drawn in. The image is a copy,
+// which belongs to the caller.
 func (f *Fake) Capture(ctx context.Context, region image.Rectangle) (*image.RGBA, error) {
 	if err := f.begin(ctx, "Capture"); err != nil {
 		return nil, err
@@ -222,7 +256,7 @@ func (f *Fake) Capture(ctx context.Context, region image.Rectangle) (*image.RGBA
 	return m, nil
 }
 
-// Pointer returns where the pointer is.
+// Pointer returns where the pointer is, in display pixels.
 func (f *Fake) Pointer(ctx context.Context) (image.Point, error) {
 	if err := f.begin(ctx, "Pointer"); err != nil {
 		return image.Point{}, err
@@ -235,9 +269,10 @@ func (f *Fake) Pointer(ctx context.Context) (image.Point, error) {
 // Settle returns at once: the screen is always at rest.
 func (f *Fake) Settle(ctx context.Context) error { return f.begin(ctx, "Settle") }
 
-// Release lets go of every key and button.
+// Release lets go of every key and button, also when the context has ended. The application
+// takes it for neither a click nor a drag.
 func (f *Fake) Release(ctx context.Context) error {
-	if err := f.begin(ctx, "Release"); err != nil {
+	if err := f.intercepted(ctx, "Release"); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -246,8 +281,10 @@ func (f *Fake) Release(ctx context.Context) error {
 	return nil
 }
 
-// Type puts text into the text field. The fake keyboard has every character but those that
-// are none: controls, and code points that stand for nothing.
+// Type puts text into the text field, up to the first character that cannot be typed, and
+// returns the number of code points that it has put there. Keys that are held do not matter.
+// What cannot be typed is U+FFFD, for which a byte that is not UTF-8 also counts, the last
+// two code points of each plane, and all control characters but the newline and the tab.
 func (f *Fake) Type(ctx context.Context, text string) (int, error) {
 	if err := f.begin(ctx, "Type"); err != nil {
 		return 0, err
@@ -263,16 +300,13 @@ func (f *Fake) Type(ctx context.Context, text string) (int, error) {
 	return len([]rune(text)), nil
 }
 
-// Send makes the events happen, up to the first that cannot.
+// Send makes the events happen, up to the first that is refused.
 func (f *Fake) Send(ctx context.Context, events ...computer.Event) error {
 	if err := f.begin(ctx, "Send"); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(events) == 0 {
-		return fmt.Errorf("there is no event to send")
-	}
 	for _, e := range events {
 		if err := f.happen(e); err != nil {
 			return err
@@ -294,34 +328,31 @@ func (f *Fake) happen(e computer.Event) error {
 		}
 	case computer.ButtonDown, computer.ButtonUp:
 		if e.Button < computer.LeftButton || e.Button > computer.WheelRight {
-			return fmt.Errorf("the pointer has no button %d", e.Button)
+			return &computer.InputError{Text: fmt.Sprintf("the pointer has no button %d", e.Button)}
 		}
-		if e.Kind == computer.ButtonDown {
-			f.buttonDown(e.Button)
-		} else {
+		if e.Kind == computer.ButtonUp {
 			f.buttonUp(e.Button)
+			break
 		}
+		if slices.Contains(f.buttons, e.Button) {
+			return &computer.InputError{Text: fmt.Sprintf("button %d is held down already", e.Button)}
+		}
+		f.buttons = append(f.buttons, e.Button)
+		f.app.press, f.app.path = f.pointer, nil
+		f.app.pressed = f.now()
 	case computer.KeyDown:
-		if !slices.Contains(f.keys, e.Key) {
-			f.app.keys = append(f.app.keys, Stroke{e.Key, slices.Clone(f.keys)})
-			f.edit(e.Key)
-			f.keys = append(f.keys, e.Key)
+		if slices.Contains(f.keys, e.Key) {
+			return &computer.InputError{Text: fmt.Sprintf("the key %v is held down already", e.Key)}
 		}
+		f.app.keys = append(f.app.keys, Stroke{e.Key, slices.Clone(f.keys)})
+		f.edit(e.Key)
+		f.keys = append(f.keys, e.Key)
 	case computer.KeyUp:
 		f.keys = slices.DeleteFunc(f.keys, func(k computer.Key) bool { return k == e.Key })
 	default:
 		return fmt.Errorf("there is no event of kind %d", e.Kind)
 	}
 	return nil
-}
-
-func (f *Fake) buttonDown(b computer.Button) {
-	if slices.Contains(f.buttons, b) {
-		return
-	}
-	f.buttons = append(f.buttons, b)
-	f.app.press, f.app.path = f.pointer, nil
-	f.app.pressed = f.now()
 }
 
 // What the application takes for a click, a double click and a drag.

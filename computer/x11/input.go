@@ -65,14 +65,16 @@ func (d *Display) Pointer(ctx context.Context) (image.Point, error) {
 	case err != nil:
 		return image.Point{}, fmt.Errorf("asking where the pointer is: %w", err)
 	case !reply.SameScreen:
-		return image.Point{}, errors.New("the pointer is on another screen of the display; move it to this one first")
+		return image.Point{}, &computer.InputError{Text: "the pointer is on another screen of the display; move it to this one first"}
 	}
 	return image.Pt(int(reply.RootX), int(reply.RootY)), nil
 }
 
 // Send makes the events happen: all of them, or none when one is refused beforehand, which
 // a point outside the display, a key or button that there is none of, and one that is held
-// already are. It returns when the server has handled them.
+// already are. It returns when the server has handled them. Nothing follows a move that did
+// not bring the pointer to its point, which is an [computer.InputError]; what comes before
+// it has happened.
 func (d *Display) Send(ctx context.Context, events ...computer.Event) error {
 	if len(events) == 0 {
 		return ctx.Err()
@@ -241,7 +243,11 @@ func (in *input) performPiece(ctx context.Context, steps []step, locked bool, re
 	}
 	w := in.carryOut(actions, next)
 	in.mu.Unlock()
-	return in.confirm(w)
+	shown, err := in.confirm(w)
+	if err != nil || shown || !steps[0].isMove() {
+		return err
+	}
+	return in.reach(ctx, w.outcome, released)
 }
 
 // errReleased is the error of a Send that a Release overtook.
@@ -257,7 +263,7 @@ func (in *input) release(ctx context.Context) error {
 	}
 	w := in.carryOut(actions, heldState{})
 	in.mu.Unlock()
-	err := in.confirm(w)
+	_, err := in.confirm(w)
 	if isRefusal(errors.Unwrap(err)) {
 		in.noLongerPending(w.outcome)
 		return nil // what the display does not know is not held there
@@ -347,10 +353,10 @@ func holdLockOff(k *keyboard, off bool) *xgb.Cookie {
 }
 
 // confirm waits until the server has handled what was written, and returns the first
-// error.
-func (in *input) confirm(w writing) error {
+// error. It reports whether the display shows the outcome already.
+func (in *input) confirm(w writing) (shown bool, err error) {
 	// The answer also says that the server has handled all that was written before.
-	_, shown, err := in.shows(w.outcome)
+	shown, err = in.shows(w.outcome)
 	in.mu.Lock()
 	in.confirmed = max(in.confirmed, w.number) // or it is gone, and so is all that was held
 	in.mu.Unlock()
@@ -358,14 +364,14 @@ func (in *input) confirm(w writing) error {
 		in.noLongerPending(w.outcome)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, cookie := range w.cookies {
 		if err := cookie.Check(); err != nil {
-			return fmt.Errorf("the display refused it: %w", err)
+			return false, fmt.Errorf("the display refused it: %w", err)
 		}
 	}
-	return nil
+	return shown, nil
 }
 
 // thing is something that can be held.

@@ -18,12 +18,22 @@ import (
 // So nothing follows a button or a key before the display shows that it has arrived; save
 // that one button may follow another, as the clicks of a double click do: they stay in
 // order, at one place, and keep their times.
+//
+// Nor does anything follow a move before the pointer is there: a program may confine it, as
+// games do, or put it back, and what is pressed then would come somewhere else.
 
-// arrivalBound bounds the wait, since a window manager may hang.
+// The bounds of the waits: a window manager may hang, and a program may keep the pointer for
+// as long as it likes.
 const (
 	arrivalBound = 2 * time.Second
+	moveBound    = 300 * time.Millisecond
 	arrivalPause = 500 * time.Microsecond
 )
+
+// errPointerKept returns the error of a move that did not bring the pointer to its point.
+func errPointerKept() error {
+	return &computer.InputError{Text: "the pointer could not be moved there: another program keeps it elsewhere, or no monitor shows that place"}
+}
 
 // inPieces cuts steps into pieces that are each written at once. What comes between the
 // pieces is a wait for the arrival of the former.
@@ -32,7 +42,7 @@ func inPieces(steps []step) [][]step {
 	start := 0
 	for i := 1; i < len(steps); i++ {
 		before, now := steps[i-1], steps[i]
-		if before.Kind != computer.Move && (before.ofButton() != now.ofButton() || now.Kind == computer.Move) {
+		if before.isMove() != now.isMove() || before.ofButton() != now.ofButton() {
 			pieces = append(pieces, steps[start:i])
 			start = i
 		}
@@ -40,6 +50,7 @@ func inPieces(steps []step) [][]step {
 	return append(pieces, steps[start:])
 }
 
+func (s step) isMove() bool   { return s.Kind == computer.Move }
 func (s step) ofButton() bool { return s.Kind == computer.ButtonDown || s.Kind == computer.ButtonUp }
 
 // outcome is what the display shows when all of some actions have arrived.
@@ -89,69 +100,88 @@ func (in *input) arrived(ctx context.Context) error {
 	return err
 }
 
-// arrive waits until the display shows an outcome. It is no error when that takes too
-// long, or when more was written meanwhile, as by Release.
+// arrive waits until the display shows which keys and buttons an outcome has down. It is
+// no error when that takes too long, or when more was written meanwhile, as by Release.
 func (in *input) arrive(ctx context.Context, want outcome) error {
-	if want.isEmpty() {
-		return nil
+	want.point = nil // which reach has waited for
+	_, err := in.waitFor(ctx, want, arrivalBound)
+	return err
+}
+
+// reach waits until the pointer is where the last of some moves puts it. It is an error
+// when that takes too long, or when a Release came meanwhile.
+func (in *input) reach(ctx context.Context, want outcome, released int) error {
+	want.keys, want.buttons = nil, nil
+	reached, err := in.waitFor(ctx, want, moveBound)
+	if err != nil || reached {
+		return err
 	}
-	bound, pause := time.NewTimer(arrivalBound), time.NewTicker(arrivalPause)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.released != released {
+		return errReleased
+	}
+	return errPointerKept()
+}
+
+// waitFor waits until the display shows an outcome, which it reports, for no longer than a
+// bound, and not once more has been written. Then the outcome is no longer pending.
+func (in *input) waitFor(ctx context.Context, want outcome, within time.Duration) (shown bool, err error) {
+	if want.isEmpty() {
+		in.noLongerPending(want)
+		return true, nil
+	}
+	bound, pause := time.NewTimer(within), time.NewTicker(arrivalPause)
 	defer bound.Stop()
 	defer pause.Stop()
-	var first *image.Point
 	for {
-		at, shown, err := in.shows(want)
+		shown, err := in.shows(want)
 		if err != nil || shown {
 			in.noLongerPending(want)
-			return err
-		}
-		if first == nil {
-			first = &at
-		} else if at != *first {
-			want.point = nil // somebody else moves the pointer, so nothing is kept back
+			return shown, err
 		}
 		in.mu.Lock()
 		overtaken := in.pending.number != want.number
 		in.mu.Unlock()
 		if overtaken {
-			return nil
+			return false, nil
 		}
 		select {
 		case <-pause.C:
 		case <-bound.C:
 			in.noLongerPending(want)
-			return nil
+			return false, nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}
 }
 
-// shows reports whether the display shows an outcome, and where the pointer is.
-func (in *input) shows(want outcome) (at image.Point, shown bool, err error) {
+// shows reports whether the display shows an outcome.
+func (in *input) shows(want outcome) (bool, error) {
 	askPointer, askKeys := xproto.QueryPointer(in.x, in.root), xproto.QueryKeymap(in.x)
 	pointer, err := askPointer.Reply()
 	if err != nil {
-		return at, false, err
+		return false, err
 	}
 	keys, err := askKeys.Reply()
 	if err != nil {
-		return at, false, err
+		return false, err
 	}
-	at = image.Pt(int(pointer.RootX), int(pointer.RootY))
-	if want.point != nil && at != *want.point {
-		return at, false, nil
+	at := image.Pt(int(pointer.RootX), int(pointer.RootY))
+	if want.point != nil && (at != *want.point || !pointer.SameScreen) {
+		return false, nil
 	}
 	for code, down := range want.keys {
 		if is := keys.Keys[code/8]>>(code%8)&1 == 1; is != down {
-			return at, false, nil
+			return false, nil
 		}
 	}
 	for button, down := range want.buttons {
 		const first = 7 // the bit of button 1 less one; the display tells of five
 		if is := pointer.Mask>>(first+button)&1 == 1; is != down && button <= 5 {
-			return at, false, nil
+			return false, nil
 		}
 	}
-	return at, true, nil
+	return true, nil
 }

@@ -1,9 +1,12 @@
 package x11
 
 import (
+	"errors"
 	"image"
 	"os"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,5 +91,45 @@ func TestSendToHungGrab(t *testing.T) {
 	}
 	if keys := w.server.KeysDown(t); len(keys) > 0 {
 		t.Errorf("the keys %v are down", keys)
+	}
+}
+
+// TestSendToKeptPointer holds that nothing is pressed when a program keeps the pointer away
+// from where it is to be, and that this is an error which the model sees.
+func TestSendToKeptPointer(t *testing.T) {
+	w := newWitness(t, desktest.Options{})
+	p := newPainter(t, w.server)
+	pen := p.window(image.Rect(100, 100, 300, 300))
+	reply, err := xproto.GrabPointer(p.x, true, p.root, 0, xproto.GrabModeAsync, xproto.GrabModeAsync, pen, 0, 0).Reply()
+	if err != nil || reply.Status != xproto.GrabStatusSuccess {
+		t.Fatalf("confining the pointer: %v, %v", reply, err)
+	}
+	kept := func(what string, events ...computer.Event) {
+		t.Helper()
+		var input *computer.InputError
+		if err := w.display.Send(t.Context(), events...); !errors.As(err, &input) || !strings.Contains(err.Error(), "could not be moved there") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	outside, inside := moveTo(600, 600), moveTo(200, 200)
+	kept("a move", outside)
+	kept("a click", append([]computer.Event{outside}, click(computer.LeftButton)...)...)
+	kept("a click with a modifier", slices.Concat([]computer.Event{outside}, press(computer.KeyControl), click(computer.LeftButton), letGo(computer.KeyControl))...)
+	kept("a drag", inside, computer.Event{Kind: computer.ButtonDown, Button: computer.LeftButton}, outside,
+		computer.Event{Kind: computer.ButtonUp, Button: computer.LeftButton})
+	if _, down := w.server.Pointer(t); !slices.Equal(down, []int{1}) {
+		t.Errorf("a drag that has failed holds the buttons %v, want the first", down)
+	}
+	if err := w.display.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.send(append([]computer.Event{inside}, click(computer.LeftButton)...)...)
+	if err := xproto.UngrabPointerChecked(p.x, 0).Check(); err != nil {
+		t.Fatal(err)
+	}
+	nothingDown(t, w.server)
+	w.send(append([]computer.Event{outside}, click(computer.LeftButton)...)...)
+	if got, want := w.got(), "(600,600) +1 -1"; got != want {
+		t.Errorf("the window got %s, want %s", got, want)
 	}
 }

@@ -362,7 +362,7 @@ func TestRelease(t *testing.T) {
 	next := heldState{holds: []hold{{key: 1, things: []thing{{heldKey, 50}, {heldKey, 1}}}}} // there is no keycode 1
 	written := w.display.input.carryOut([]action{{press: true, thing: thing{heldKey, 50}}, {press: true, thing: thing{heldKey, 1}}}, next)
 	w.display.input.mu.Unlock()
-	if err := w.display.input.confirm(written); err == nil || !strings.Contains(err.Error(), "the display refused it") {
+	if _, err := w.display.input.confirm(written); err == nil || !strings.Contains(err.Error(), "the display refused it") {
 		t.Errorf("pressing a key that does not exist: %v", err)
 	}
 	if keys := w.server.KeysDown(t); !slices.Equal(keys, []byte{50}) {

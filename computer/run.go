@@ -229,6 +229,7 @@ func (t *Toolset) letGo(ctx context.Context) string {
 
 // report tells the log what happened.
 func (t *Toolset) report(use ToolUse, err error) {
+	defer func() { _ = recover() }() // a log that panics costs the log alone
 	level := t.log.Warn
 	if shown := (*InputError)(nil); errors.As(err, &shown) {
 		level = t.log.Info

@@ -39,8 +39,8 @@ type actCmd struct {
 	Off              []string      `placeholder:"MEMBER" help:"Switch a member off: it is refused."`
 	AppendScreenshot bool          `help:"End a turn that does not end in a screenshot with one, in its last result."`
 	Timeout          time.Duration `placeholder:"TIME" help:"Stop the turn after this time, such as 90s (none)."`
-	SettleQuiet      time.Duration `placeholder:"TIME" help:"How long the screen must be still before it is captured after an action (50ms)."`
-	SettleBound      time.Duration `placeholder:"TIME" help:"How long to wait for that at most (2s)."`
+	SettleQuiet      time.Duration `placeholder:"TIME" default:"50ms" help:"How long the screen must be still before it is captured; 0 captures at once."`
+	SettleBound      time.Duration `placeholder:"TIME" default:"2s" help:"How long to wait for that at most."`
 	Verbose          bool          `short:"v" help:"Say on standard error what failed, in the display's words."`
 	limitFlags
 
@@ -152,7 +152,9 @@ func (c *actCmd) perform(ctx context.Context, options *computer.Options, turn []
 	}
 	opening, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	display, err := x11.Open(opening, c.Display, &x11.Options{Quiet: c.SettleQuiet, Bound: c.SettleBound})
+	display, err := x11.Open(opening, c.Display, &x11.Options{
+		Quiet: max(c.SettleQuiet, time.Nanosecond), Bound: max(c.SettleBound, time.Nanosecond), // zero is the default there
+	})
 	switch {
 	case err != nil && opening.Err() != nil && ctx.Err() == nil:
 		return nil, fmt.Errorf("the display does not answer, for %v now", openTime)
@@ -208,6 +210,9 @@ func (c *actCmd) options(env *environment) (*computer.Options, error) {
 	}
 	if c.Timeout < 0 || c.SettleQuiet < 0 || c.SettleBound < 0 {
 		return nil, usagef("--timeout, --settle-quiet and --settle-bound must not be negative")
+	}
+	if max(c.SettleQuiet, c.SettleBound) > time.Hour {
+		return nil, usagef("--settle-quiet and --settle-bound must be an hour at most")
 	}
 	for _, name := range c.Off {
 		if err := checkMember(name); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,21 +164,39 @@ func checkImageName(path string) error {
 }
 
 // replaceFile writes a file that is there whole or not at all, so that a full disk costs
-// no file that was there before. What is no regular file, such as a device, is written to
-// as it is.
+// no file that was there before. A file that was there keeps its permissions, and a link
+// stays one. What is no regular file, such as a device, is written to as it is.
 func replaceFile(path string, data []byte) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(path, data, 0o644)
+	target := path
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		target = resolved
 	}
-	part := path + ".part"
-	if err := os.WriteFile(part, data, 0o644); err != nil {
-		_ = os.Remove(part) // what is left of it, if anything
-		if failed := (*os.PathError)(nil); errors.As(err, &failed) {
-			return &os.PathError{Op: failed.Op, Path: path, Err: failed.Err}
+	info, err := os.Stat(target)
+	if err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(target, data, 0o644)
+	}
+	there := err == nil
+	part := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%016x", filepath.Base(target), rand.Uint64()))
+	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if there && errors.Is(err, os.ErrPermission) {
+		return os.WriteFile(target, data, 0o644) // its folder takes no second file
+	}
+	if err == nil {
+		_, err = file.Write(data)
+		if there {
+			err = errors.Join(err, file.Chmod(info.Mode().Perm()))
 		}
-		return err
+		if err = errors.Join(err, file.Close()); err == nil {
+			err = os.Rename(part, target)
+		}
+		if err != nil {
+			_ = os.Remove(part) // what is left of it, if anything
+		}
 	}
-	return os.Rename(part, path)
+	if failed := (*os.PathError)(nil); errors.As(err, &failed) {
+		return &os.PathError{Op: failed.Op, Path: path, Err: failed.Err}
+	}
+	return err
 }
 
 // The forms of sizes and boxes in JSON output.

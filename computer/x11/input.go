@@ -477,9 +477,14 @@ func (s *heldState) apply(steps []step, locked bool) ([]action, error) {
 // press holds a key.
 func (s *heldState) press(key computer.Key, stroke stroke, locked bool) (actions []action, err error) {
 	h := hold{key: key, character: isCharacter(key)}
-	for _, code := range append(slices.Clone(stroke.mods), stroke.code) {
-		h.things = append(h.things, thing{heldKey, byte(code)})
+	var needs []thing
+	for _, code := range stroke.mods {
+		needs = append(needs, thing{heldKey, byte(code)})
 	}
+	if !stroke.brief {
+		h.things = needs
+	}
+	h.things = append(h.things, thing{heldKey, byte(stroke.code)})
 	if slices.ContainsFunc(s.holds, func(other hold) bool { return other.main() == h.main() }) {
 		return nil, &computer.InputError{Text: fmt.Sprintf("the key %v is held down already", key)}
 	}
@@ -487,10 +492,22 @@ func (s *heldState) press(key computer.Key, stroke stroke, locked bool) (actions
 		s.lockOff = true
 		actions = append(actions, action{press: true, thing: thing{kind: heldLock}})
 	}
+	var briefly []thing
+	if stroke.brief {
+		for _, t := range needs {
+			if !s.isDown(t) {
+				briefly = append(briefly, t)
+				actions = append(actions, action{press: true, thing: t})
+			}
+		}
+	}
 	for _, t := range h.things {
 		if !s.isDown(t) {
 			actions = append(actions, action{press: true, thing: t})
 		}
+	}
+	for _, t := range slices.Backward(briefly) {
+		actions = append(actions, action{thing: t})
 	}
 	s.holds = append(s.holds, h)
 	return actions, nil

@@ -167,6 +167,10 @@ func TestSendChords(t *testing.T) {
 		{"kp_enter", "+KP_Enter -KP_Enter"},
 		{"Print", "+Print -Print"},
 		{"Menu", "+Menu -Menu"},
+		// Hyper and Meta are on the second level of keys that make nothing without Shift.
+		{"hyper+a", "+Shift_L +Hyper_L/shift -Shift_L/shift/super +a/super -a/super -0x0/super"},
+		{"shift+hyper+a", "+Shift_L +Hyper_L/shift +A/shift/super -A/shift/super -Hyper_L/shift/super -Shift_L/shift"},
+		{"Meta_L+x", "+Shift_L +Meta_L/shift -Shift_L/shift/alt +x/alt -x/alt -0x0/alt"},
 	} {
 		w.chord(c.text)
 		if got := w.got(); got != c.want {
@@ -484,9 +488,11 @@ func TestHeldState(t *testing.T) {
 				}
 			}
 		}
-		keys := rapid.SampledFrom([]computer.Key{'a', 'A', 'b', computer.KeyShift, computer.KeyAltGr, 'Ä'})
+		const hyper = 0xffed
+		keys := rapid.SampledFrom([]computer.Key{'a', 'A', 'b', computer.KeyShift, computer.KeyAltGr, 'Ä', hyper})
 		strokes := map[computer.Key]stroke{
-			'a': {code: 38}, 'A': {38, []xproto.Keycode{50}}, 'b': {code: 56}, 'Ä': {48, []xproto.Keycode{50, 108}},
+			'a': {code: 38}, 'A': {code: 38, mods: []xproto.Keycode{50}}, 'b': {code: 56}, 'Ä': {code: 48, mods: []xproto.Keycode{50, 108}},
+			hyper:             {code: 207, mods: []xproto.Keycode{50}, brief: true},
 			computer.KeyShift: {code: 50}, computer.KeyAltGr: {code: 108},
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "events") {
@@ -825,6 +831,28 @@ func TestSendLayouts(t *testing.T) {
 		}
 		nothingDown(t, w.server)
 	}
+}
+
+// TestSendAbsent holds that a modifier or lock that is on no key is refused by name, before
+// anything is pressed: a spare key would make the rest of the chord come without it.
+func TestSendAbsent(t *testing.T) {
+	w := newWitness(t, desktest.Options{})
+	for _, text := range []string{"Hyper_R+b", "Shift_Lock", "ISO_Level5_Shift+c", "ISO_Next_Group", "Kana_Lock", "Pointer_EnableKeys", "ctrl+Hyper_R+d"} {
+		keys, err := computer.ParseKeys(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var input *computer.InputError
+		name, _, _ := strings.Cut(strings.TrimPrefix(text, "ctrl+"), "+")
+		err = w.display.Send(t.Context(), press(keys...)...)
+		if !errors.As(err, &input) || !strings.Contains(input.Text, name) {
+			t.Errorf("%s: %v, want an error that names %s", text, err, name)
+		}
+	}
+	if got := w.got(); got != "" {
+		t.Errorf("the window got %s", got)
+	}
+	nothingDown(t, w.server)
 }
 
 // TestSendRepeats holds that a key that is held repeats, as those of a real keyboard do: one

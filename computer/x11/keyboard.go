@@ -132,6 +132,10 @@ func (k *keyboard) expire() {
 type stroke struct {
 	code xproto.Keycode
 	mods []xproto.Keycode
+
+	// For a key that is a modifier itself: mods need be down only while it is pressed.
+	// They would change what the other keys of a chord make.
+	brief bool
 }
 
 // stroke returns how to make a symbol in the keyboard's layout and group as they are now.
@@ -156,6 +160,9 @@ func (k *keyboard) stroke(ctx context.Context, key computer.Key) (stroke, error)
 			return s, err
 		}
 	}
+	if !lendable(key) {
+		return stroke{}, &computer.InputError{Text: fmt.Sprintf("the keyboard has no key %v", key)}
+	}
 	if _, has := k.slots[key]; !has {
 		if err := k.room(ctx, [][2]computer.Key{withCase(key)}); err != nil {
 			if errors.Is(err, errNoSpare) || errors.Is(err, errHung) {
@@ -177,6 +184,29 @@ func (k *keyboard) stroke(ctx context.Context, key computer.Key) (stroke, error)
 		s.mods = []xproto.Keycode{shift}
 	}
 	return s, nil
+}
+
+// lendable reports whether a spare key that makes the symbol does what a key of its own would
+// do. A modifier, a lock or a switch of layouts on a spare key sets nothing, and the keys of
+// a chord would come without it; what acts on the pointer or the server must not be made up.
+// The numbers are those of keysymdef.h and XF86keysym.h.
+func lendable(key computer.Key) bool {
+	switch {
+	case key >= 0xfe01 && key <= 0xfe1f: // ISO locks, levels and groups
+	case key >= 0xfe70 && key <= 0xfeff: // AccessX, switches of screens, the pointer
+	case key >= 0xffe1 && key <= 0xffee: // Shift to Hyper
+	case key == 0xff14, key == 0xff7e, key == 0xff7f: // Scroll Lock, Mode_switch, Num Lock
+	case key == 0xff2d, key == 0xff2e, key == 0xff2f: // Kana Lock, Kana Shift, Eisu Shift
+	case key == 0x1008ff01, key >= 0x1008fe01 && key <= 0x1008feff: // ModeLock, commands to the server
+	default:
+		return true
+	}
+	return false
+}
+
+// isModifier reports whether a symbol is that of a key that is held with others.
+func isModifier(key computer.Key) bool {
+	return key >= 0xffe1 && key <= 0xffee || key >= 0xfe01 && key <= 0xfe1f || key == 0xff7e || key == 0xff7f
 }
 
 // placeOf returns the key that has a Latin letter on the keyboards of most layouts. Under a
@@ -330,10 +360,14 @@ func (l *layout) index() map[computer.Key]stroke {
 			if !isChar {
 				rank = c + 256*bits.OnesCount8(set) // Print rather than Shift and Sys_Req
 			}
+			brief := set != 0 && isModifier(key)
+			if brief && syms[0] != 0 {
+				rank += 256 // a key of its own rather than one that is another modifier, too
+			}
 			if had, ok := ranks[key]; ok && had <= rank {
 				continue
 			}
-			s := stroke{code: xproto.Keycode(c)}
+			s := stroke{code: xproto.Keycode(c), brief: brief}
 			for bit := byte(1); bit != 0; bit <<= 1 {
 				if set&bit != 0 {
 					s.mods = append(s.mods, choosers[bit])

@@ -169,8 +169,8 @@ func FuzzMap(f *testing.F) {
 
 func TestParseMap(t *testing.T) {
 	for group, want := range []map[computer.Key]stroke{
-		{'a': {code: 10}, 'A': {10, []xproto.Keycode{11}}},
-		{0x01000444: {code: 10}, 0x01000424: {10, []xproto.Keycode{11}}},
+		{'a': {code: 10}, 'A': {code: 10, mods: []xproto.Keycode{11}}},
+		{0x01000444: {code: 10}, 0x01000424: {code: 10, mods: []xproto.Keycode{11}}},
 	} {
 		l, err := parseMap(describe())
 		if err != nil {
@@ -196,26 +196,26 @@ func TestStrokes(t *testing.T) {
 		want   stroke
 	}{
 		{"us", 'a', stroke{code: 38}},
-		{"us", 'A', stroke{38, []xproto.Keycode{shift}}},
-		{"us", '(', stroke{18, []xproto.Keycode{shift}}}, // not the key of a phone
-		{"us", '<', stroke{59, []xproto.Keycode{shift}}}, // not the key beside Shift
-		{"us", '7', stroke{code: 16}},                    // not the keypad
-		{"us", computer.KeyReturn, stroke{code: 36}},     // not the keypad
+		{"us", 'A', stroke{code: 38, mods: []xproto.Keycode{shift}}},
+		{"us", '(', stroke{code: 18, mods: []xproto.Keycode{shift}}}, // not the key of a phone
+		{"us", '<', stroke{code: 59, mods: []xproto.Keycode{shift}}}, // not the key beside Shift
+		{"us", '7', stroke{code: 16}},                                // not the keypad
+		{"us", computer.KeyReturn, stroke{code: 36}},                 // not the keypad
 		{"us", computer.KeyControl, stroke{code: 37}},
 		{"us", 0xff61, stroke{code: 107}}, // Print
 		{"de", 'z', stroke{code: 29}},
-		{"de", '@', stroke{24, []xproto.Keycode{altGr}}},
+		{"de", '@', stroke{code: 24, mods: []xproto.Keycode{altGr}}},
 		{"de", '<', stroke{code: 94}},
-		{"fr", '1', stroke{10, []xproto.Keycode{shift}}},
-		{"ru", 0x01000444, stroke{code: 38}},                       // the letter ef
-		{"ru", 0x6c6, stroke{code: 38}},                            // the same, by its older symbol
-		{"us,ru", 0x01000424, stroke{38, []xproto.Keycode{shift}}}, // its capital, in the second group
-		{"us,ru", computer.KeyTab, stroke{code: 23}},               // the same in both
+		{"fr", '1', stroke{code: 10, mods: []xproto.Keycode{shift}}},
+		{"ru", 0x01000444, stroke{code: 38}},                                   // the letter ef
+		{"ru", 0x6c6, stroke{code: 38}},                                        // the same, by its older symbol
+		{"us,ru", 0x01000424, stroke{code: 38, mods: []xproto.Keycode{shift}}}, // its capital, in the second group
+		{"us,ru", computer.KeyTab, stroke{code: 23}},                           // the same in both
 		{"us,ru", computer.KeyBackSpace, stroke{code: 22}},
 		{"us,ru", computer.Key(0xff0d), stroke{code: 36}},
 		{"us,ru", computer.Key(0xffe1), stroke{code: shift}},
 		{"us,ru", computer.Key('.'), stroke{code: 61}},
-		{"us,ru", computer.Key(','), stroke{61, []xproto.Keycode{shift}}},
+		{"us,ru", computer.Key(','), stroke{code: 61, mods: []xproto.Keycode{shift}}},
 	} {
 		setLayout(t, s, test.layout)
 		d := openDisplay(t, s, nil)

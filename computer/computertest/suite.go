@@ -11,64 +11,97 @@ import (
 	"github.com/loupe-tools/loupe/computer"
 )
 
-// Subject is a driver under test, on a desktop with an application that says what it got.
-// The methods that take a [testing.TB] end the test when they fail.
+// Subject is a driver under test, together with a desktop that it drives and an application
+// on that desktop which says what it was given. The methods that take a [testing.TB] end the
+// test when they fail.
 //
-// What a desktop can do beyond this it says by more methods: see [Painter], [Resizer] and
+// The suite calls the methods from one goroutine at a time. It calls Seen, Text and Held
+// also while a method of the driver runs in another goroutine, such as Type: an
+// implementation that shares memory with the driver must lock it.
+//
+// A subject that can do more says so by more methods: see [Painter], [Resizer] and
 // [Reserver].
 type Subject interface {
 	// Desktop returns the driver. It is the same one each time.
 	Desktop() computer.Desktop
 
 	// Reset gives the application the keyboard focus and an empty text, and makes it
-	// forget what it has seen.
+	// forget what it has seen, clicks that would count towards a double click included.
+	// It is called before each test and within some. It need not release keys and buttons:
+	// none is held when it is called.
 	Reset(t testing.TB)
 
-	// Area returns where the application sees the pointer, in display pixels. It has 200
-	// by 80 of them or more.
+	// Area returns where on the display the application sees the pointer, in display
+	// pixels. It must be at least 200 pixels wide and 80 high.
 	Area(t testing.TB) image.Rectangle
 
 	// Seen returns what the application has been given since Reset, in order, as far as
-	// it has come by now.
+	// it has got by now. The suite calls it again until what it waits for is there. It may
+	// or may not contain the keys that Type presses: the suite looks only at the text then.
 	Seen(t testing.TB) []Seen
 
-	// Text returns the text that the application has by now.
+	// Text returns the text that the application has by now: what was typed since Reset,
+	// with "\n" for the Return key and "\t" for the Tab key, and the characters of the
+	// keys that Send pressed without Control, Alt or Super.
 	Text(t testing.TB) string
 
-	// Held returns how many keys and which buttons are down, as the desktop itself says.
+	// Held returns how many keys and which buttons are down, as the desktop itself says
+	// and not the driver. Buttons are in ascending order, those of the wheel may be
+	// missing. A key that the driver pressed for the sake of another one, such as Shift
+	// for the key 'A', may be counted or not.
 	Held(t testing.TB) (keys int, buttons []computer.Button)
 }
 
-// Painter is a Subject whose application shows what it is told to.
+// Painter is a Subject whose application shows what it is told to. Without it, [Run] checks
+// no pixels: not those of captures, screenshots and zooms, nor that a capture shows the
+// pointer and what has changed. Run logs that.
 type Painter interface {
 	// Paint shows an image at its own bounds, in display pixels, and returns when it is
-	// on the screen.
+	// on the screen. The image is opaque, its bounds lie within Area, and it is valid only
+	// during the call.
 	Paint(t testing.TB, m image.Image)
 }
 
-// Resizer is a Subject whose desktop can change its size.
+// Resizer is a Subject whose desktop can change its size. Without it, [Run] does not check
+// what happens when the size changes, and logs that.
 type Resizer interface {
-	// Resize gives the display a size, no larger than that which it had at first.
+	// Resize gives the display another size, in display pixels, and returns when the
+	// display has it. No edge is longer than it was at first.
 	Resize(t testing.TB, size image.Point)
 }
 
-// Reserver is a Subject whose desktop keeps some clicks from the application.
+// Reserver is a Subject whose desktop keeps some clicks from the application, as window
+// managers do that move a window when it is clicked with Alt. A subject without it reserves
+// none.
 type Reserver interface {
-	// Reserved reports whether a click with a modifier (shift, ctrl, alt or super) is the
-	// desktop's own.
+	// Reserved reports whether the desktop keeps clicks with a modifier for itself. The
+	// modifier is shift, ctrl, alt or super.
 	Reserved(modifier string) bool
 }
 
-// Seen is one thing that an application was given. Which fields count depends on Kind.
+// Seen is one thing that an application was given. Which fields count depends on Kind; the
+// others must be zero.
 type Seen struct {
 	Kind   SeenKind
 	Button computer.Button // of Press and Release
-	Count  int             // of Press: 2 for a double click, 3 for a triple, as the application counts
-	Key    computer.Key    // of KeyPress and KeyRelease: the symbol that the application made of it
-	Point  image.Point     // of all but keys, in display pixels
+	Point  image.Point     // of Press, Release and Motion: where the pointer was, in display pixels
 
-	// Modifiers are those that were down before: shift, ctrl, alt and super in that
-	// order, joined with a +.
+	// Count is of Press: 1 for a single click, 2 for a double click and 3 for a triple, as
+	// the application counts them. An application should count a press on from the last
+	// one of the same button that came at most 400 ms before and at most 5 pixels away.
+	// The toolset leaves about 60 ms between the presses of one double or triple click,
+	// and at least 500 ms between clicks that must not be counted together. A press of a
+	// button of the wheel counts 1.
+	Count int
+
+	// Key is of KeyPress and KeyRelease: the symbol that the application made of the key,
+	// such as 'F' when the key 'f' was pressed with Shift.
+	Key computer.Key
+
+	// Modifiers are the modifiers that were down just before this happened: shift, ctrl,
+	// alt and super, in that order, joined with a "+". So the press of a modifier key does
+	// not name that modifier itself, and the release of it does: a press and a release of
+	// Shift alone have "" and "shift".
 	Modifiers string
 }
 
@@ -76,20 +109,42 @@ type Seen struct {
 type SeenKind string
 
 // The kinds of what an application sees. A click of the wheel is a Press of one of the
-// wheel's buttons; its Release may be missing.
+// wheel's buttons, and its Release may be missing.
 const (
 	Press      SeenKind = "press"
 	Release    SeenKind = "release"
-	Motion     SeenKind = "motion" // all but the last of a moment may be missing
+	Motion     SeenKind = "motion" // where moves follow each other closely, all but the last may be missing
 	KeyPress   SeenKind = "key press"
 	KeyRelease SeenKind = "key release"
 )
 
-// Run runs the suite on the subject that start makes, once, for the whole of it: the
-// contract of [computer.Desktop], and each member of the toolset on top of it. What counts
-// is what the application says, not the driver.
-func Run(t *testing.T, start func(t *testing.T) Subject) {
-	s := &suite{Subject: start(t)}
+// Run runs the suite: the contract of [computer.Desktop], and each member of the toolset on
+// top of it. What counts is what the application says, not the driver. start is called once,
+// and all tests use the subject that it returns; what it started is ended with t.Cleanup.
+//
+// A subject that is no [Painter] or no [Resizer] and a driver that is no [computer.Settler]
+// can be tested only in part. The tests that would check nothing are not run then, and Run
+// logs what is not checked, which go test shows with -v.
+//
+// A test waits up to 30 seconds for the application to get what it was given. It fails only
+// after that time, so that a slow machine does not fail a good driver.
+func Run(t *testing.T, start func(t *testing.T) Subject) { runWithin(t, start, 30*time.Second) }
+
+// runWithin is Run with a patience: how long an application may take for anything.
+func runWithin(t *testing.T, start func(t *testing.T) Subject, patience time.Duration) {
+	s := &suite{Subject: start(t), patience: patience}
+	_, s.paints = s.Subject.(Painter)
+	_, s.resizes = s.Subject.(Resizer)
+	_, s.settles = s.Desktop().(computer.Settler)
+	if !s.paints {
+		t.Log("not checked, since the subject is no Painter: the pixels of captures, screenshots and zooms, and that a capture shows the pointer and what is new on the screen")
+	}
+	if !s.resizes {
+		t.Log("not checked, since the subject is no Resizer: what happens when the display changes its size")
+	}
+	if !s.settles {
+		t.Log("not checked, since the driver is no computer.Settler: how it settles")
+	}
 	t.Run("Desktop", s.testDesktop)
 	t.Run("Toolset", s.testToolset)
 }
@@ -97,7 +152,9 @@ func Run(t *testing.T, start func(t *testing.T) Subject) {
 // suite is the suite on one subject.
 type suite struct {
 	Subject
-	shared *hands
+	patience                 time.Duration
+	paints, resizes, settles bool
+	shared                   *hands
 }
 
 // test is one test of it.
@@ -110,6 +167,14 @@ type test struct {
 type namedTest struct {
 	name string
 	run  func(t *test)
+}
+
+// when returns the tests where they can check something, else none.
+func when(can bool, tests ...namedTest) []namedTest {
+	if !can {
+		return nil
+	}
+	return tests
 }
 
 // run runs tests, each from a clean start, and sees to it that none leaves anything held.
@@ -131,17 +196,14 @@ func (s *suite) run(t *testing.T, tests []namedTest) {
 	}
 }
 
-// patience is how long an application may take for anything.
-const patience = 30 * time.Second
-
 // eventually waits until a condition holds. The condition looks at the application.
 func (t *test) eventually(what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(t.s.patience)
 	for !condition() {
 		if time.Now().After(deadline) {
 			keys, buttons := t.s.Held(t)
-			t.Fatalf("not within %v: %s; %d keys and the buttons %v are down; the application has seen %v and has the text %q", patience, what, keys, buttons, t.s.Seen(t), t.s.Text(t))
+			t.Fatalf("not within %v: %s; %d keys and the buttons %v are down; the application has seen %v and has the text %q", t.s.patience, what, keys, buttons, t.s.Seen(t), t.s.Text(t))
 		}
 		select {
 		case <-time.After(2 * time.Millisecond):

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
+	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,22 +19,33 @@ import (
 
 // testDesktop tests the contract of computer.Desktop.
 func (s *suite) testDesktop(t *testing.T) {
-	s.run(t, []namedTest{
+	tests := []namedTest{
 		{"Size", testSize},
 		{"Move", testMove},
+		{"Move outside the display", testMoveOutside},
 		{"Send keeps the order", testOrder},
+		{"Send without events", testSendNothing},
+		{"Send refuses", testSendRefuses},
+		{"Press of what is held", testPressHeld},
+		{"Release of what is not held", testReleaseUnheld},
+		{"Release of one of several", testReleaseNamed},
 		{"Key with its own shift", testOwnShift},
+		{"Key with a held shift", testHeldShift},
 		{"Release", testRelease},
+		{"Release with an ended context", testReleaseEnded},
 		{"Type counts", testTypeCounts},
 		{"Type refuses", testTypeRefuses},
 		{"Type leaves held keys", testTypeHeld},
 		{"Type that is cancelled", testTypeCancelled},
 		{"Capture", testCapture},
-		{"Capture shows the pointer", testCapturePointer},
-		{"Capture sees what is new", testCaptureFresh},
-		{"Settle", testSettle},
+		{"Capture belongs to the caller", testCaptureOwned},
 		{"Ended context", testEndedContext},
-	})
+	}
+	tests = append(tests, when(s.paints,
+		namedTest{"Capture shows the pointer", testCapturePointer},
+		namedTest{"Capture sees what is new", testCaptureFresh})...)
+	tests = append(tests, when(s.settles, namedTest{"Settle", testSettle})...)
+	s.run(t, tests)
 }
 
 func (t *test) size() image.Point {
@@ -76,6 +90,116 @@ func testMove(t *test) {
 				return len(moves) > 0 && moves[len(moves)-1].Point == p
 			})
 		}
+	}
+}
+
+func testMoveOutside(t *test) {
+	size := t.size()
+	inside := t.s.Area(t).Min.Add(image.Pt(30, 30))
+	for _, p := range []image.Point{
+		{size.X, 5}, {5, size.Y}, size, {-1, 5}, {5, -1}, {size.X + 65536, 5}, {5, math.MinInt32}, {math.MaxInt32, math.MaxInt32},
+	} {
+		t.send(move(inside))
+		if err := t.d.Send(t.Context(), move(p), press(computer.LeftButton), release(computer.LeftButton)); err == nil {
+			t.Errorf("a move to %v, on a display of %v, is no error", p, size)
+		}
+		if at, err := t.d.Pointer(t.Context()); err != nil || at != inside {
+			t.Errorf("after a move to %v, on a display of %v, the pointer went from %v to %v (%v)", p, size, inside, at, err)
+		}
+	}
+	t.wantNothingHeld()
+	if all := only(t.seen(), Press); len(all) > 0 {
+		t.Errorf("the application saw %v, which came after moves that are refused", all)
+	}
+}
+
+func testSendNothing(t *test) {
+	if err := t.d.Send(t.Context()); err != nil {
+		t.Errorf("Send without events: %v", err)
+	}
+}
+
+// wantRefused wants an InputError for an event.
+func (t *test) wantRefused(what string, event computer.Event) {
+	t.Helper()
+	var input *computer.InputError
+	if err := t.d.Send(t.Context(), event); !errors.As(err, &input) {
+		t.Errorf("%s gave %v, want an InputError", what, err)
+	}
+}
+
+func testSendRefuses(t *test) {
+	t.wantRefused("pressing button 0", press(0))
+	t.wantRefused("pressing button -1", press(-1))
+	t.wantRefused("pressing button 257", press(257))
+	if err := t.d.Send(t.Context(), computer.Event{Kind: 99}); err == nil {
+		t.Error("an event of a kind that does not exist is no error")
+	}
+	t.wantNothingHeld()
+	if all := only(t.seen(), Press, KeyPress); len(all) > 0 {
+		t.Errorf("the application saw %v of what is refused", all)
+	}
+}
+
+const keyF6 computer.Key = 0xffc3
+
+// testPressHeld: what is pressed once is released once, so a second press is a mistake.
+func testPressHeld(t *test) {
+	at := t.s.Area(t).Min.Add(image.Pt(30, 30))
+	t.send(move(at), keyDown(keyF6), press(computer.LeftButton))
+	t.wantRefused("pressing the key F6, which is held,", keyDown(keyF6))
+	t.wantRefused("pressing the left button, which is held,", press(computer.LeftButton))
+	t.wantHeld(1, computer.LeftButton)
+	t.send(release(computer.LeftButton), keyUp(keyF6))
+	t.wantNothingHeld()
+	if all := only(t.seen(), Press); len(all) != 1 {
+		t.Errorf("the application saw %v, want one press", all)
+	}
+}
+
+func testReleaseUnheld(t *test) {
+	at := t.s.Area(t).Min.Add(image.Pt(30, 30))
+	t.send(move(at), keyUp('x'), keyUp(computer.KeyShift), release(computer.LeftButton), release(computer.RightButton))
+	t.wantNothingHeld()
+	if all := only(t.seen(), Press, KeyPress); len(all) > 0 {
+		t.Errorf("the application saw %v when what is not held was released", all)
+	}
+}
+
+// wantHeld wants some keys and buttons down.
+func (t *test) wantHeld(keys int, buttons ...computer.Button) {
+	t.Helper()
+	t.eventually(fmt.Sprintf("%d keys and the buttons %v are down", keys, buttons), func() bool {
+		k, b := t.s.Held(t)
+		return k == keys && slices.Equal(b, buttons)
+	})
+}
+
+// testReleaseNamed releases the first of two, which is not the last that was pressed.
+func testReleaseNamed(t *test) {
+	at := t.s.Area(t).Min.Add(image.Pt(30, 30))
+	t.send(move(at), press(computer.LeftButton), press(computer.RightButton))
+	t.send(release(computer.LeftButton))
+	t.wantHeld(0, computer.RightButton)
+	t.send(release(computer.RightButton))
+	t.wantHeld(0)
+	t.send(keyDown(computer.KeyControl), keyDown(computer.KeyShift))
+	t.send(keyUp(computer.KeyControl))
+	t.wantHeld(1)
+	t.send(keyUp(computer.KeyShift))
+	t.wantHeld(0)
+	var got []Seen
+	for _, e := range only(t.seen(), Press, Release, KeyPress, KeyRelease) {
+		got = append(got, Seen{Kind: e.Kind, Button: e.Button, Modifiers: e.Modifiers})
+	}
+	want := []Seen{
+		{Kind: Press, Button: computer.LeftButton}, {Kind: Press, Button: computer.RightButton},
+		{Kind: Release, Button: computer.LeftButton}, {Kind: Release, Button: computer.RightButton},
+		{Kind: KeyPress}, {Kind: KeyPress, Modifiers: "ctrl"},
+		{Kind: KeyRelease, Modifiers: "shift+ctrl"}, {Kind: KeyRelease, Modifiers: "shift"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the application saw\n%v, want\n%v", got, want)
 	}
 }
 
@@ -158,6 +282,32 @@ func testOwnShift(t *test) {
 			t.Errorf("the application saw the keys %v, want %v", got, k)
 		}
 	}
+}
+
+// testHeldShift presses letters while Shift is held by an event of its own.
+func testHeldShift(t *test) {
+	for _, k := range []computer.Key{'f', 'F'} {
+		t.s.Reset(t)
+		t.send(keyDown(computer.KeyShift), keyDown(k), keyUp(k), keyUp(computer.KeyShift))
+		t.wantNothingHeld()
+		want := []Seen{{Kind: KeyPress, Key: 'F', Modifiers: "shift"}}
+		if got := keysPressed(t.seen()); !reflect.DeepEqual(got, want) {
+			t.Errorf("the key %c with Shift held: the application saw %v, want %v", k, got, want)
+		}
+		t.wantText("F")
+	}
+}
+
+// testReleaseEnded: Release is for when everything else has failed.
+func testReleaseEnded(t *test) {
+	at := t.s.Area(t).Min.Add(image.Pt(30, 30))
+	t.send(move(at), keyDown(computer.KeyControl), press(computer.LeftButton))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := t.d.Release(ended); err != nil {
+		t.Errorf("Release with a context that had ended before: %v", err)
+	}
+	t.wantNothingHeld()
 }
 
 func testRelease(t *test) {
@@ -313,10 +463,7 @@ func testCapture(t *test) {
 
 func testCapturePointer(t *test) {
 	area := t.s.Area(t)
-	painter, ok := t.s.Subject.(Painter)
-	if !ok {
-		return // it cannot be told from what is under it
-	}
+	painter := t.s.Subject.(Painter) // else the pointer cannot be told from what is under it
 	for _, p := range append(corners(area), area.Min.Add(area.Max).Div(2)) {
 		around := image.Rectangle{p.Sub(image.Pt(24, 24)), p.Add(image.Pt(25, 25))}.Intersect(area)
 		m := image.NewRGBA(around)
@@ -335,27 +482,34 @@ func testCapturePointer(t *test) {
 	}
 }
 
+// testCaptureOwned writes into what was captured: a driver that keeps it would show that.
+func testCaptureOwned(t *test) {
+	area := t.s.Area(t)
+	t.send(move(area.Max.Sub(image.Pt(1, 1))))
+	for _, r := range []image.Rectangle{{area.Min, area.Min.Add(image.Pt(40, 40))}, {Max: t.size()}} {
+		first := t.capture(r)
+		for i := range first.Pix {
+			first.Pix[i] = 7
+		}
+		second := t.capture(r)
+		for _, v := range first.Pix {
+			if v != 7 {
+				t.Fatalf("a later capture of %v changed the pixels of an earlier one", r)
+			}
+		}
+		for i := 3; i < len(second.Pix); i += 4 {
+			if second.Pix[i] == 7 {
+				t.Fatalf("a capture of %v has the pixels that the owner of an earlier one wrote there", r)
+			}
+		}
+	}
+}
+
 func testCaptureFresh(t *test) {
+	painter := t.s.Subject.(Painter)
 	area := t.s.Area(t)
 	t.send(move(area.Max.Sub(image.Pt(1, 1))))
 	r := image.Rectangle{area.Min, area.Min.Add(image.Pt(40, 40))}
-	first := t.capture(r)
-	for i := range first.Pix {
-		first.Pix[i] = 7
-	}
-	second := t.capture(r)
-	for _, v := range first.Pix {
-		if v != 7 {
-			t.Fatal("a later capture changed the pixels of an earlier one")
-		}
-	}
-	if bytes.Equal(first.Pix, second.Pix) {
-		t.Fatal("a capture has the pixels that an earlier one was given by its owner")
-	}
-	painter, ok := t.s.Subject.(Painter)
-	if !ok {
-		return
-	}
 	for _, c := range []color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {1, 2, 3, 255}, {255, 255, 255, 255}} {
 		m := image.NewRGBA(r)
 		for i := 0; i < len(m.Pix); i += 4 {
@@ -369,10 +523,7 @@ func testCaptureFresh(t *test) {
 }
 
 func testSettle(t *test) {
-	settler, ok := t.d.(computer.Settler)
-	if !ok {
-		return
-	}
+	settler := t.d.(computer.Settler)
 	t.send(move(t.s.Area(t).Min))
 	if err := settler.Settle(t.Context()); err != nil {
 		t.Errorf("Settle: %v", err)

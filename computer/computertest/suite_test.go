@@ -1,150 +1,130 @@
-package computertest
+package computertest_test
 
 import (
 	"context"
+	"errors"
 	"image"
-	"image/draw"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/loupe-tools/loupe/computer"
+	"github.com/loupe-tools/loupe/computer/computertest"
 )
 
-func TestFake(t *testing.T) {
-	Run(t, func(*testing.T) Subject { return &fakeSubject{Fake: NewFake(1800, 1130)} })
+func TestFake(t *testing.T) { testDriver(t) }
+
+// bareSubject hides what a subject can do beyond the least.
+type bareSubject struct{ computertest.Subject }
+
+// plainDesktop hides what a driver can do beyond the least.
+type plainDesktop struct{ computer.Desktop }
+
+func (s bareSubject) Desktop() computer.Desktop { return plainDesktop{s.Subject.Desktop()} }
+
+// TestFakeBare: a subject that can do no more than it must passes too.
+func TestFakeBare(t *testing.T) {
+	computertest.Run(t, func(*testing.T) computertest.Subject {
+		return bareSubject{&subject{Fake: computertest.NewFake(1280, 800)}}
+	})
 }
 
-// fakeSubject is the fake desktop with an application that makes of events what a program
-// on a display would.
-type fakeSubject struct {
-	*Fake
-
-	mu    sync.Mutex
-	start int // of what counts, in all
-	all   []Seen
-	text  int // characters that do not count any more
-	held  []computer.Key
+// faultySubject has a driver with a fault.
+type faultySubject struct {
+	*subject
+	fault string
+	live  *image.RGBA
 	down  []computer.Button
-	at    image.Point
-	last  Seen // press
-	count int
-	when  time.Time
 }
 
-func (s *fakeSubject) Desktop() computer.Desktop { return s }
+func (s *faultySubject) Desktop() computer.Desktop { return s }
 
-// Send passes events on, and to the application what happened.
-func (s *fakeSubject) Send(ctx context.Context, events ...computer.Event) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := len(s.Events())
-	err := s.Fake.Send(ctx, events...)
-	for _, e := range s.Events()[before:] {
-		s.see(e)
-	}
-	return err
-}
-
-// Release lets the application see what comes up.
-func (s *fakeSubject) Release(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.Fake.Release(ctx); err != nil {
-		return err
-	}
-	for _, b := range slices.Clone(s.down) {
-		s.see(computer.Event{Kind: computer.ButtonUp, Button: b})
-	}
-	for _, k := range slices.Clone(s.held) {
-		s.see(computer.Event{Kind: computer.KeyUp, Key: k})
-	}
-	return nil
-}
-
-func (s *fakeSubject) see(e computer.Event) {
-	seen := Seen{Button: e.Button, Key: e.Key, Point: s.at, Modifiers: s.modifiers()}
-	switch e.Kind {
-	case computer.Move:
-		if e.Point == s.at && len(s.all) > 0 {
-			return
+func (s *faultySubject) Send(ctx context.Context, events ...computer.Event) error {
+	keys, buttons := s.subject.Held(nil)
+	events = slices.Clone(events)
+	var sent []computer.Event
+	for _, e := range events {
+		switch {
+		case s.fault == "lets go of the last button" && e.Kind == computer.ButtonDown:
+			s.down = append(s.down, e.Button)
+		case s.fault == "lets go of the last button" && e.Kind == computer.ButtonUp && len(s.down) > 0:
+			e.Button = s.down[len(s.down)-1]
+			s.down = s.down[:len(s.down)-1]
+		case s.fault == "clamps" && e.Kind == computer.Move:
+			size, err := s.Size(ctx)
+			if err != nil {
+				return err
+			}
+			e.Point = image.Pt(min(max(e.Point.X, 0), size.X-1), min(max(e.Point.Y, 0), size.Y-1))
+		case s.fault == "leaves a held shift out" && e.Key == computer.KeyShift:
+			continue
+		case s.fault == "presses twice" && (e.Kind == computer.ButtonDown && slices.Contains(buttons, e.Button) || e.Kind == computer.KeyDown && keys > 0):
+			continue
+		case s.fault == "refuses a release" && e.Kind == computer.ButtonUp && len(buttons) == 0 && !slices.ContainsFunc(sent, isPress):
+			return errors.New("the button is not held")
+		case s.fault == "has every button" && e.Kind == computer.ButtonDown && e.Button <= 0:
+			continue
 		}
-		s.at = e.Point
-		seen.Kind, seen.Point = Motion, s.at
-	case computer.ButtonDown:
-		seen.Kind = Press
-		const doubleTime, doubleDistance = 400 * time.Millisecond, 5
-		distance := s.last.Point.Sub(s.at)
-		if s.count++; s.last.Button != e.Button || time.Since(s.when) > doubleTime || max(distance.X, -distance.X, distance.Y, -distance.Y) > doubleDistance {
-			s.count = 1
-		}
-		seen.Count = s.count
-		s.last, s.when = seen, time.Now()
-		s.down = append(s.down, e.Button)
-	case computer.ButtonUp:
-		seen.Kind = Release
-		s.down = slices.DeleteFunc(s.down, func(b computer.Button) bool { return b == e.Button })
-	case computer.KeyDown, computer.KeyUp:
-		seen.Kind, seen.Point = KeyPress, image.Point{}
-		if e.Kind == computer.KeyUp {
-			seen.Kind = KeyRelease
-		}
-		if strings.Contains(seen.Modifiers, "shift") && e.Key >= 'a' && e.Key <= 'z' {
-			seen.Key -= 'a' - 'A'
-		}
-		s.held = slices.DeleteFunc(s.held, func(k computer.Key) bool { return k == e.Key })
-		if e.Kind == computer.KeyDown {
-			s.held = append(s.held, e.Key)
-		}
+		sent = append(sent, e)
 	}
-	s.all = append(s.all, seen)
+	if len(events) == 0 && s.fault == "wants an event" {
+		return errors.New("there is no event")
+	}
+	return s.subject.Send(ctx, sent...)
 }
 
-func (s *fakeSubject) modifiers() string {
-	var names []string
-	for _, m := range []struct {
-		name string
-		key  computer.Key
-	}{{"shift", computer.KeyShift}, {"ctrl", computer.KeyControl}, {"alt", computer.KeyAlt}, {"super", computer.KeySuper}} {
-		if slices.Contains(s.held, m.key) {
-			names = append(names, m.name)
+func isPress(e computer.Event) bool { return e.Kind == computer.ButtonDown }
+
+func (s *faultySubject) Release(ctx context.Context) error {
+	if s.fault == "does not release after the end" && ctx.Err() != nil {
+		return nil
+	}
+	return s.subject.Release(ctx)
+}
+
+func (s *faultySubject) Capture(ctx context.Context, r image.Rectangle) (*image.RGBA, error) {
+	m, err := s.subject.Capture(ctx, r)
+	if s.fault == "hands its own image out" && err == nil && r.Min == (image.Point{}) && r.Dx() > 1000 {
+		if s.live == nil {
+			s.live = m
 		}
+		return s.live, nil
 	}
-	return strings.Join(names, "+")
+	return m, err
 }
 
-func (s *fakeSubject) Reset(testing.TB) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.start, s.text = len(s.all), len([]rune(s.Fake.Text()))
-	s.count, s.last = 0, Seen{}
-}
-
-func (s *fakeSubject) Area(t testing.TB) image.Rectangle {
-	size, err := s.Size(t.Context())
-	if err != nil {
-		t.Fatal(err)
+// TestSuiteFindsFaults runs the suite, in processes of their own, on drivers each of which
+// has a fault.
+func TestSuiteFindsFaults(t *testing.T) {
+	const variable = "COMPUTERTEST_FAULT"
+	if fault := os.Getenv(variable); fault != "" {
+		computertest.RunWithin(t, func(*testing.T) computertest.Subject {
+			return &faultySubject{subject: &subject{Fake: computertest.NewFake(1800, 1130)}, fault: fault}
+		}, time.Second)
+		return
 	}
-	return image.Rectangle{Max: size}
+	for fault, test := range map[string]string{
+		"lets go of the last button":     "Release of one of several",
+		"clamps":                         "Move outside the display",
+		"leaves a held shift out":        "Key with a held shift",
+		"presses twice":                  "Press of what is held",
+		"refuses a release":              "Release of what is not held",
+		"has every button":               "Send refuses",
+		"wants an event":                 "Send without events",
+		"does not release after the end": "Release with an ended context",
+		"hands its own image out":        "Capture belongs to the caller",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			name := strings.ReplaceAll(test, " ", "_")
+			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuiteFindsFaults$/^Desktop$/^"+name+"$", "-test.v")
+			command.Env = append(os.Environ(), variable+"="+fault)
+			output, err := command.CombinedOutput()
+			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || !strings.Contains(string(output), "--- FAIL: TestSuiteFindsFaults/Desktop/"+name) {
+				t.Errorf("a driver that %s does not fail %q (%v):\n%s", fault, test, err, output)
+			}
+		})
+	}
 }
-
-func (s *fakeSubject) Seen(testing.TB) []Seen {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.all[s.start:])
-}
-
-func (s *fakeSubject) Text(testing.TB) string { return string([]rune(s.Fake.Text())[s.text:]) }
-
-func (s *fakeSubject) Held(testing.TB) (int, []computer.Button) {
-	keys, buttons := s.Fake.Held()
-	return len(keys), buttons
-}
-
-func (s *fakeSubject) Paint(_ testing.TB, m image.Image) {
-	s.Fake.Paint(func(screen *image.RGBA) { draw.Draw(screen, m.Bounds(), m, m.Bounds().Min, draw.Src) })
-}
-
-func (s *fakeSubject) Resize(_ testing.TB, size image.Point) { s.Fake.Resize(size.X, size.Y) }

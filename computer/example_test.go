@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"image"
 	"net/http/httptest"
 	"os"
-	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
@@ -110,84 +108,4 @@ func ExampleToolset_Run() {
 	// Output:
 	// {"type":"tool_result","tool_use_id":"toolu_1","toolset_name":"computer","is_error":true,"content":[{"type":"text","text":"The coordinate (40, 900) is outside the screenshot of 1280x800 pixels: x goes from 0 to 1279 and y from 0 to 799."}]}
 	// {"type":"tool_result","tool_use_id":"toolu_2","toolset_name":"computer","is_error":true,"content":[{"type":"text","text":"Not executed: an earlier computer action in this turn failed."}]}
-}
-
-// counter is a desktop of one's own: a screen, a pointer, and a way to send events. This one
-// prints what it is told. A real one would pass it on, and look at the context where
-// something can take long.
-type counter struct {
-	pointer image.Point
-	held    []computer.Event // the presses that have no release yet
-}
-
-func (*counter) Size(context.Context) (image.Point, error) { return image.Pt(640, 480), nil }
-
-func (*counter) Capture(_ context.Context, region image.Rectangle) (*image.RGBA, error) {
-	m := image.NewRGBA(image.Rectangle{Max: region.Size()})
-	for i := 3; i < len(m.Pix); i += 4 {
-		m.Pix[i] = 255 // black, and opaque
-	}
-	return m, nil
-}
-
-func (d *counter) Pointer(context.Context) (image.Point, error) { return d.pointer, nil }
-
-func (d *counter) Send(_ context.Context, events ...computer.Event) error {
-	for _, e := range events {
-		switch e.Kind {
-		case computer.Move:
-			d.pointer = e.Point
-			fmt.Println("move to", e.Point)
-		case computer.ButtonDown:
-			d.held = append(d.held, e)
-			fmt.Println("button", e.Button, "down")
-		case computer.ButtonUp:
-			d.held = d.held[:max(len(d.held)-1, 0)]
-			fmt.Println("button", e.Button, "up")
-		default:
-			return &computer.InputError{Text: "this desktop has no keyboard"}
-		}
-	}
-	return nil
-}
-
-func (*counter) Type(_ context.Context, text string) (int, error) {
-	if strings.Trim(text, "0123456789") != "" {
-		return 0, &computer.InputError{Text: "this desktop takes digits alone"}
-	}
-	fmt.Println("type", text)
-	return len(text), nil
-}
-
-func (d *counter) Release(context.Context) error {
-	fmt.Println("release what is held")
-	d.held = nil
-	return nil
-}
-
-// A driver of one's own has six methods. Package computertest has the suite that says
-// whether it keeps to the contract.
-func ExampleDesktop() {
-	hands, err := computer.New(&counter{}, &computer.Options{Confirm: computer.ApproveAll})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	results := hands.Run(context.Background(), []computer.ToolUse{
-		{ID: "1", Name: "left_click", ToolsetName: "computer", Input: json.RawMessage(`{"coordinate": [12, 34]}`)},
-		{ID: "2", Name: "type", ToolsetName: "computer", Input: json.RawMessage(`{"text": "42"}`)},
-		{ID: "3", Name: "type", ToolsetName: "computer", Input: json.RawMessage(`{"text": "forty-two"}`)},
-	})
-	for _, r := range results {
-		fmt.Println(r.ToolUseID, r.IsError, r.Content[0].Text)
-	}
-	// Output:
-	// move to (12,34)
-	// button 1 down
-	// button 1 up
-	// type 42
-	// release what is held
-	// 1 false Clicked at (12, 34).
-	// 2 false Typed 2 characters.
-	// 3 true This desktop takes digits alone. Of 9 characters 0 were typed.
 }

@@ -9,7 +9,9 @@ import (
 	"strings"
 )
 
-// Action is a block that is about to run, as the one who confirms it sees it.
+// Action is a block that is about to run, as the one who confirms it sees it. It belongs to
+// the function that is given it, with all that it refers to: changing it changes nothing in
+// the block.
 type Action struct {
 	Member string
 

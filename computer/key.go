@@ -6,12 +6,14 @@ import (
 	"github.com/loupe-tools/loupe/computer/internal/keysym"
 )
 
-// Key is a symbol of a keyboard: an X keysym, which RFB uses too. A letter, digit or mark
-// is the symbol itself ('a' and 'A' are two keys), the rest are constants such as
-// [KeyReturn].
+// Key is a symbol of a keyboard: an X keysym, which RFB uses too. The key of a character of
+// Latin-1 has the value of that character, so that 'a' and 'A' are two keys. [KeyOf] returns
+// the key of any character. Keys without a character are constants such as [KeyReturn].
 type Key uint32
 
-// Some keys that are needed by name.
+// The keys that programs most often name: those of editing, and the modifiers, which a
+// driver must know (see [EventKind]). Every other keysym of X is a Key too, and [ParseKeys]
+// returns it by its name.
 const (
 	KeyBackSpace Key = 0xff08
 	KeyTab       Key = 0xff09
@@ -51,9 +53,11 @@ func (k Key) Rune() (rune, bool) {
 	return keysym.Rune(uint32(k))
 }
 
-// String returns the key's name in X, such as "Prior" or "Control_L", else its character
-// as U+XXXX, else its number. [ParseKeys] understands the first two; what it takes for
-// another key, such as X's "hyphen", is no name here.
+// String returns the name of the key's symbol in X, so "a" for 'a', "minus" for '-', "Prior"
+// for the Page Up key and "Control_L" for KeyControl. A key whose symbol has no name, or has
+// a name that [ParseKeys] reads as another key, is written as its character in the form
+// U+XXXX: the soft hyphen, which X calls "hyphen", is "U+00AD". A key without a character is
+// then written as a number, such as "0x0". ParseKeys understands the names and U+XXXX.
 func (k Key) String() string {
 	if name, ok := keysym.Name(uint32(k)); ok {
 		if named, ok := keyNamed(name); ok && named == k {

@@ -79,9 +79,10 @@ func ParseKeys(text string) ([]Key, error) {
 	return keys, nil
 }
 
-// ParseModifiers parses the modifiers that are held during a click or a scroll: shift,
-// ctrl, alt and super, and their other names, joined by "+". An empty text has none. The
-// error is an [InputError].
+// ParseModifiers parses the modifiers that are held during a click, a drag or a scroll:
+// shift, ctrl, alt and super, and their other names, joined by "+". As in [ParseKeys], cmd,
+// win and meta are other names of super. An empty text has no modifiers. Every other key is
+// refused, altgr too, and so is a modifier that is named twice. The error is an [InputError].
 func ParseModifiers(text string) ([]Key, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

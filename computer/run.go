@@ -20,12 +20,20 @@ import (
 const halted = "Not executed: an earlier computer action in this turn failed."
 
 // Run runs the blocks of one assistant turn in order, one at a time, and stops at the first
-// that fails. The results are in order, one for each block of this toolset; blocks of
-// other toolsets are left alone and have none. Whatever goes wrong is a result: is_error,
-// and one sentence for the model. After a failure nothing is held down any more.
+// that fails. It returns one result for each block of this toolset, in order. A block of
+// another toolset is left alone and has no result. Whatever goes wrong becomes a result with
+// is_error and one sentence for the model. After a failure Run releases every key and every
+// button.
+//
+// Where the driver is a [Settler], Run waits for the screen to come to rest before it
+// captures it: for a screenshot block, for a zoom block, and for the screenshot that
+// [Options.AppendScreenshot] adds. It does not wait after other blocks.
 //
 // When the context ends, the block that runs is answered with an error, and so are the
 // rest.
+//
+// Run does not change turn. The results, with the data of their images, belong to the
+// caller.
 func (t *Toolset) Run(ctx context.Context, turn []ToolUse) []ToolResult {
 	return t.run(ctx, turn, vision.Allowance{Images: math.MaxInt})
 }

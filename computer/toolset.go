@@ -19,15 +19,20 @@ const ToolsetName = "computer"
 
 // Options set up a Toolset. The zero value is right for a model of the standard tier, with
 // nobody to ask.
+//
+// In every numeric field zero stands for the default. A negative number stands for the
+// default too, except that a negative MaxEdge means that there is no bound.
 type Options struct {
-	// Limits of the model that looks. vision.Standard when zero.
+	// Limits are those of the model that looks. The zero Limits stand for vision.Standard.
 	Limits vision.Limits
 
-	// MaxEdge bounds the longest edge of screenshots and zooms, in view pixels, so that a
-	// conversation may hold more than 20 of them. 2000 when zero, no bound when negative.
+	// MaxEdge bounds the longest edge of screenshots and zooms, in pixels of the image, so
+	// that a conversation may hold more than 20 of them. The default is 2000. With a
+	// negative number only Limits bound it.
 	MaxEdge int
 
-	// Disabled names the members that are switched off: declared so, and refused.
+	// Disabled names the members that are switched off. They are declared as not enabled,
+	// and calls to them are refused.
 	Disabled []string
 
 	// Confirm is asked before each block is run, once it is known what it would do. When
@@ -36,24 +41,28 @@ type Options struct {
 	// time that it takes does not count as the block's. A panic in it is a refusal.
 	Confirm func(ctx context.Context, action Action) Decision
 
-	// AppendScreenshot ends a turn that neither ends in a screenshot nor fails with one, in
-	// its last result.
+	// AppendScreenshot adds a screenshot to the last result of a turn. Nothing is added
+	// when the turn has failed, when its last block is a screenshot already, or when
+	// screenshots are switched off.
 	AppendScreenshot bool
 
-	// MaxText bounds the characters of one type. 100,000 when zero.
+	// MaxText bounds the text of one type block, in Unicode code points. The default is
+	// 100,000.
 	MaxText int
 
 	// MaxImageBytes bounds one image, in bytes after base64. A screenshot that would be
-	// larger loses detail and keeps its size, a zoom becomes smaller; a text says so.
-	// picture.DefaultMaxBase64 when zero.
+	// larger loses detail and keeps its size. A zoom that would be larger becomes smaller.
+	// In both cases a text beside the image says so. The default is
+	// picture.DefaultMaxBase64.
 	MaxImageBytes int
 
-	// BlockTime bounds one block, on top of the duration that it asks for and of 10 ms for
-	// each character that it types. 60 s when zero.
+	// BlockTime bounds the time of one block. The duration that the block asks for, and
+	// 10 ms for each character that it types, come on top of it. The default is 60 s.
 	BlockTime time.Duration
 
-	// Log hears of what failed, with the errors of the driver, which the model does not
-	// see. It is never told what was typed. Nobody is told when nil.
+	// Log gets an entry for everything that failed, with the errors of the driver, which
+	// the model does not see. What was typed is never logged. When Log is nil, nothing is
+	// logged.
 	Log *slog.Logger
 }
 
@@ -72,8 +81,12 @@ type Toolset struct {
 	stuck bool        // the last release failed
 }
 
-// New returns the toolset on a desktop, which stays its opener's to close. It fails when
-// the options make no sense. A nil o is the zero Options.
+// New returns the toolset on a desktop. Whoever opened the desktop closes it. A nil o is the
+// zero Options. The options are copied: what o holds may be changed afterwards.
+//
+// New fails when d is nil, when Disabled has a name that is not in [Members], and when
+// Limits and MaxEdge leave images with an edge of less than [vision.Patch] pixels or of less
+// than one token. It does not call the desktop.
 func New(d Desktop, o *Options) (*Toolset, error) {
 	if d == nil {
 		return nil, errors.New("there is no desktop to work on")
@@ -122,7 +135,9 @@ const (
 	maxBlockTime     = 1 << 62 * time.Nanosecond // 146 years, to which more can be added
 )
 
-// Close releases every key and button that is held. It does not close the desktop.
+// Close releases every key and button that is held, and takes at most 3 seconds for it. It
+// does not close the desktop. Its error is the driver's, which means that something may
+// still be held. The Toolset can be used afterwards, and Close can be called again.
 func (t *Toolset) Close() error { return t.release(context.Background()) }
 
 // releaseTime bounds a release, which comes when other contexts may have ended.

@@ -31,7 +31,8 @@ type Content struct {
 	Image *Image
 }
 
-// Image is an image as it goes to the model.
+// Image is an image as it goes to the model. In a result of [Toolset.Run] its Data belongs
+// to the caller.
 type Image struct {
 	MediaType string // image/png or image/jpeg
 	Data      []byte // the file, not in base64
@@ -167,7 +168,7 @@ func parseBlock(data json.RawMessage) (use ToolUse, ok bool, err error) {
 		}
 		var s string
 		if json.Unmarshal(value, &s) != nil {
-			err = fmt.Errorf("has a %s that is %s, not a string", name, kindOf(value))
+			err = fmt.Errorf("has the field %s as %s, not as a string", name, kindOf(value))
 		}
 		return s
 	}

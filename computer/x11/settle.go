@@ -48,9 +48,12 @@ type settler struct {
 	told time.Time // when input was sent last
 	due  bool      // Settle has not yet been called since
 
+	created uint16 // the number of the request to watch
+
 	// Of the goroutine that settles:
-	seen  history
-	frame []byte // the screen as it was looked at last, in the server's format
+	seen      history
+	frame     []byte // the screen as it was looked at last, in the server's format
+	frameSize image.Point
 }
 
 // redraws gathers what has been redrawn.
@@ -109,14 +112,39 @@ func (d *Display) newSettler(ctx context.Context) (*settler, error) {
 		// levels that report less lose redraws, and cost the server more: 200,000 small
 		// rectangles in one second took 1.1 times as long as without anybody watching, and
 		// 2.8 times with only new damage reported and repaired every 4 ms.
-		return id, damage.CreateChecked(d.x, id, xproto.Drawable(d.root), damage.ReportLevelRawRectangles).Check()
+		create := damage.CreateChecked(d.x, id, xproto.Drawable(d.root), damage.ReportLevelRawRectangles)
+		s.created = create.Sequence
+		return id, create.Check()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watching the screen: %w", err)
 	}
 	s.watch = true
+	// Nobody knows what happened before: something may just have changed.
+	s.seen.counted = time.Now()
+	if err := d.remember(ctx, s); err != nil {
+		return nil, err
+	}
 	d.handlers[event+damage.Notify] = s.damage
 	return s, nil
+}
+
+// remember takes the screen as it is for what it was before, so that the first redraws can
+// be told from changes.
+func (d *Display) remember(ctx context.Context, s *settler) error {
+	format := d.capturer.format
+	if !d.capturer.shared || format.bits%8 != 0 {
+		return nil
+	}
+	size, err := d.Size(ctx)
+	if err != nil {
+		return err
+	}
+	frame := make([]byte, format.stride(size.X)*size.Y)
+	if _, err := d.readShared(ctx, image.Rectangle{Max: size}, false, func(data []byte) { copy(frame, data) }); err == nil {
+		s.frame, s.frameSize = frame, size
+	}
+	return ctx.Err() // without it the first redraw counts
 }
 
 // close lets go of the screen.
@@ -131,8 +159,8 @@ func (s *settler) close(ctx context.Context) {
 
 // damage takes a report that an area of the screen was redrawn.
 func (s *settler) damage(event []byte) {
-	if len(event) < 32 {
-		return
+	if len(event) < 32 || binary.LittleEndian.Uint16(event[2:]) == s.created {
+		return // whoever begins to watch is told that all is damaged
 	}
 	at := func(i int) int { return int(binary.LittleEndian.Uint16(event[i:])) }
 	area := image.Rect(0, 0, at(20), at(22)).Add(image.Pt(int(int16(at(16))), int(int16(at(18)))))
@@ -190,8 +218,10 @@ func (s *settler) damaged(since time.Time) (last time.Time, redrawn bool) {
 // changed, as when a page is loaded, that is four times Options.Quiet, since large changes
 // come in several bursts. When nothing has changed since the input, applications are given
 // six times Options.Quiet after it to begin. When nothing was sent since the last Settle it
-// waits for quiet alone, and returns at once on a screen that is quiet. It never takes
-// much longer than Options.Bound; that the bound was reached is no error.
+// waits for quiet alone, and returns at once on a screen that has been quiet for long
+// enough. The opening of the display counts as a small change, since what happened just
+// before it is not known. It never takes much longer than Options.Bound; that the bound was
+// reached is no error.
 //
 // What is redrawn is looked at in squares of 16 pixels (larger ones on displays of more
 // than 16 megapixels). A redraw that leaves a square as it was does not count; many
@@ -300,9 +330,9 @@ func (d *Display) look(ctx context.Context) error {
 		s.frame = nil
 	} else {
 		region := around(r.areas).Intersect(display)
-		known := len(s.frame) == stride*r.size.Y && s.seen.size == r.size
+		known := s.frame != nil && s.frameSize == r.size
 		if !known {
-			s.frame, region = make([]byte, stride*r.size.Y), display
+			s.frame, s.frameSize, region = make([]byte, stride*r.size.Y), r.size, display
 		}
 		if region.Empty() {
 			return nil

@@ -181,6 +181,41 @@ func TestSettleWaits(t *testing.T) {
 	})
 }
 
+// TestSettleFirst holds that the first Settle on a quiet screen takes what was before the
+// opening for one small change, no more: it does not wait as after a change of all of it.
+func TestSettleFirst(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+	d := openDisplay(t, s, nil)
+	for range 2 {
+		if err := d.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := d.settler.seen.quiet(d.settler.quiet), d.options.Quiet; got != want {
+			t.Errorf("a screen that nobody drew on must be quiet for %v, want %v", got, want)
+		}
+	}
+	if d.settler.seen.changed > 0 {
+		t.Errorf("%d squares of a screen that nobody drew on have changed", d.settler.seen.changed)
+	}
+}
+
+// TestSettleRemembers holds that what shows already when the display is opened does not
+// count when it is drawn again.
+func TestSettleRemembers(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+	p := newPainter(t, s)
+	p.fill(image.Rect(0, 0, 640, 480), 0x808080)
+	d := openDisplay(t, s, patient(time.Second))
+	p.fill(image.Rect(0, 0, 640, 480), 0x808080)
+	p.fill(image.Rect(0, 0, 10, 10), 0xffffff)
+	if err := d.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if d.settler.seen.changed != 1 {
+		t.Errorf("%d squares have changed, want 1", d.settler.seen.changed)
+	}
+}
+
 // TestSettleSeesWindows expects redraws of windows to be seen, not just of the root.
 func TestSettleSeesWindows(t *testing.T) {
 	s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})

@@ -69,6 +69,9 @@ func decode(member string, data json.RawMessage, maxText int) (*input, error) {
 	if !known {
 		return nil, unknownMember(member)
 	}
+	if len(data) == 0 && len(fields) == 0 { // left out where there is nothing to say
+		data = json.RawMessage("{}")
+	}
 	var arguments map[string]json.RawMessage
 	if err := json.Unmarshal(data, &arguments); err != nil || arguments == nil {
 		what := kindOf(data)

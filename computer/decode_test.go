@@ -56,6 +56,7 @@ func TestDecodeStrictly(t *testing.T) {
 	for _, test := range []struct{ member, input, want string }{
 		{"left_click", `null`, "The input of left_click must be an object with coordinate (optional), text (optional), not null."},
 		{"left_click", ``, "not nothing."},
+		{"screenshot", `null`, "not null."},
 		{"left_click", `[10,20]`, "not a list."},
 		{"left_click", `"{}"`, "not a string."},
 		{"left_click", `7`, "not a number."},

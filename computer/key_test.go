@@ -57,7 +57,7 @@ func TestParseKeys(t *testing.T) {
 		texts string // separated by |
 		keys  []Key
 	}{
-		{"Return|return|RETURN|enter|Enter|\n| Return ", []Key{KeyReturn}},
+		{"Return|return|RETURN|enter|Enter|\n|\r|\r\n| Return ", []Key{KeyReturn}},
 		{"esc|Escape|ESC", []Key{KeyEscape}},
 		{"del|delete|Delete", []Key{KeyDelete}},
 		{"ins|insert", []Key{0xff63}},

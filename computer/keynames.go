@@ -26,7 +26,7 @@ var keyNames = map[string]Key{
 	"rcmd": 0xffec, "rightcmd": 0xffec, "rcommand": 0xffec, "rightcommand": 0xffec,
 	"cmdright": 0xffec, "commandright": 0xffec, "rmeta": 0xffec, "rightmeta": 0xffec,
 	"metaright": 0xffec, "rwin": 0xffec, "rightwin": 0xffec, "winright": 0xffec,
-	"rightwindows": 0xffec, "osright": 0xffec, "winr": 0xffec, "cmdr": 0xffec,
+	"rightwindows": 0xffec, "osright": 0xffec, "winr": 0xffec, "cmdr": 0xffec, "windowsl": KeySuper, "windowsr": 0xffec,
 	"altgr": KeyAltGr, "altgraph": KeyAltGr, "hyper": 0xffed, "compose": 0xff20,
 
 	// Editing and moving.
@@ -45,6 +45,7 @@ var keyNames = map[string]Key{
 	"printscreen": 0xff61, "printscr": 0xff61, "prtscr": 0xff61, "prtscn": 0xff61, "prtsc": 0xff61,
 	"prntscrn": 0xff61, "prntscr": 0xff61, "snapshot": 0xff61, "sysrq": 0xff15, "pausebreak": 0xff13,
 	"apps": 0xff67, "app": 0xff67, "application": 0xff67, "contextmenu": 0xff67, "context": 0xff67, "menukey": 0xff67,
+	"power": 0x1008ff2a, "kana": 0xff27, "kanamode": 0xff27,
 
 	// Marks. X has its own "hyphen", "caret" and "quote..." for rarer characters.
 	"dash": '-', "hyphen": '-', "dot": '.', "fullstop": '.', "point": '.',

@@ -35,6 +35,9 @@ const (
 // two "+", the same key twice, more than eight keys, or several chords in one text.
 // Keys that act on the display itself, such as Terminate_Server, are refused.
 func ParseKeys(text string) ([]Key, error) {
+	if text == "\r" || text == "\r\n" {
+		text = "\n"
+	}
 	if key, ok := keyOfText(text); ok {
 		return []Key{key}, nil // also a space, a newline and a tab
 	}

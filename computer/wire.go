@@ -127,6 +127,7 @@ func encode(v any) ([]byte, error) {
 // text and thinking, are skipped. An error is one sentence that says which block is wrong;
 // what is wrong inside a block's input is for [Toolset.Run] to answer.
 func ParseTurn(data []byte) ([]ToolUse, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // a byte order mark
 	var blocks []json.RawMessage
 	if err := json.Unmarshal(data, &blocks); err != nil {
 		var syntax *json.SyntaxError

@@ -85,11 +85,11 @@ func TestParseTurn(t *testing.T) {
 		"[null]":       "block 0 of the turn must be an object, not null",
 		`["text"]`:     "block 0 of the turn must be an object, not a string",
 		`[{}]`:         "block 0 of the turn has no type",
-		`[{"type":7}]`: "block 0 of the turn has a type that is a number, not a string",
+		`[{"type":7}]`: "block 0 of the turn has the field type as a number, not as a string",
 		`[{"type":"text"},{"type":"tool_use","name":"key"}]`:                      "block 1 of the turn is a tool_use without an id",
 		`[{"type":"tool_use","id":"a"}]`:                                          "block 0 of the turn is a tool_use without a name",
-		`[{"type":"tool_use","id":7,"name":"key"}]`:                               "block 0 of the turn has a id that is a number, not a string",
-		`[{"type":"tool_use","id":"a","name":"key","toolset_name":["computer"]}]`: "block 0 of the turn has a toolset_name that is a list, not a string",
+		`[{"type":"tool_use","id":7,"name":"key"}]`:                               "block 0 of the turn has the field id as a number, not as a string",
+		`[{"type":"tool_use","id":"a","name":"key","toolset_name":["computer"]}]`: "block 0 of the turn has the field toolset_name as a list, not as a string",
 	} {
 		if got, err := computer.ParseTurn([]byte(data)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %+v (%v), want the error %q", data, got, err, want)

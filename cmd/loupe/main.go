@@ -72,7 +72,7 @@ var errReported = errors.New("already reported")
 func main() {
 	// Large pictures leave large garbage; near this much, collecting it is worth the time.
 	debug.SetMemoryLimit(600 << 20)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	go func() { // a second Ctrl-C ends the process at once
 		<-ctx.Done()
 		stop()

@@ -123,7 +123,7 @@ func (a address) greet(ctx context.Context, getenv func(string) string) (net.Con
 	case err == nil:
 		return socket, x, nil
 	case ctx.Err() == nil && !hungUp(err):
-		err = &connectError{fmt.Sprintf("display %s refused the connection; XAUTHORITY must name the file with its authority", a.name), err}
+		err = &connectError{ErrRefused, fmt.Sprintf("display %s refused the connection; XAUTHORITY must name the file with its authority", a.name), err}
 	default:
 		err = a.dialError(errors.Join(ctx.Err(), err))
 	}

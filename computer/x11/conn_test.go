@@ -118,7 +118,7 @@ func TestAuthority(t *testing.T) {
 	}
 	for name, path := range map[string]string{"wrong": write("wrong", wrong), "none": filepath.Join(folder, "missing")} {
 		t.Setenv("XAUTHORITY", path)
-		if _, err := Open(t.Context(), server.Name(), nil); err == nil || !strings.Contains(err.Error(), "XAUTHORITY") {
+		if _, err := Open(t.Context(), server.Name(), nil); err == nil || !strings.Contains(err.Error(), "XAUTHORITY") || !errors.Is(err, ErrRefused) {
 			t.Errorf("with the %s cookie: %v", name, err)
 		}
 	}
@@ -174,6 +174,8 @@ func TestOpenWithoutDisplay(t *testing.T) {
 			t.Errorf("%q opened as %v", name, d)
 		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want it to say %q", name, err, want)
+		} else if is := errors.Is(err, ErrNoDisplay); is == (name == "nonsense" || name == hangsUp || name == babbles || name == ":64999") {
+			t.Errorf("%q: %v; is it ErrNoDisplay: %v", name, err, is)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

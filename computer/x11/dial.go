@@ -169,23 +169,35 @@ func (a address) dialError(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("connecting to display %s: %w", a.name, err)
 	case hungUp(err):
-		return &connectError{fmt.Sprintf("display %s closed the connection at once; it may be ending, or have too many clients", a.name), err}
+		return &connectError{nil, fmt.Sprintf("display %s closed the connection at once; it may be ending, or have too many clients", a.name), err}
 	case errors.Is(err, os.ErrPermission):
-		return &connectError{fmt.Sprintf("the socket of display %s belongs to another user; run as that user", a.name), err}
+		return &connectError{ErrRefused, fmt.Sprintf("the socket of display %s belongs to another user; run as that user", a.name), err}
 	case a.host != "":
-		return &connectError{fmt.Sprintf("there is no display %s to connect to; check the name, and that its server listens on the network", a.name), err}
+		return &connectError{ErrNoDisplay, fmt.Sprintf("there is no display %s to connect to; check the name, and that its server listens on the network", a.name), err}
 	case a.hasPath:
-		return &connectError{fmt.Sprintf("there is no display %s to connect to; no server listens at that path", a.name), err}
+		return &connectError{ErrNoDisplay, fmt.Sprintf("there is no display %s to connect to; no server listens at that path", a.name), err}
 	default:
-		return &connectError{fmt.Sprintf("there is no display %s to connect to; start one with: Xvfb :%d -screen 0 1280x800x24 -noreset", a.name, a.number), err}
+		return &connectError{ErrNoDisplay, fmt.Sprintf("there is no display %s to connect to; start one with: Xvfb :%d -screen 0 1280x800x24 -noreset", a.name, a.number), err}
 	}
 }
 
+// What errors of [Open] wrap, to be told apart.
+var (
+	// ErrNoDisplay says that no server was found under the display's name.
+	ErrNoDisplay = errors.New("there is no such display")
+
+	// ErrRefused says that there is a server, and that it or the system does not let this
+	// user connect: the authority is missing or wrong, or the socket is another user's.
+	ErrRefused = errors.New("the display refused the connection")
+)
+
 // connectError is a sentence for a person, and the cause for a log.
 type connectError struct {
+	kind     error // ErrNoDisplay, ErrRefused or nil
 	sentence string
 	cause    error
 }
 
-func (e *connectError) Error() string { return e.sentence }
-func (e *connectError) Unwrap() error { return e.cause }
+func (e *connectError) Error() string        { return e.sentence }
+func (e *connectError) Unwrap() error        { return e.cause }
+func (e *connectError) Is(target error) bool { return e.kind != nil && target == e.kind }

@@ -62,7 +62,7 @@ func Open(ctx context.Context, name string, o *Options) (*Display, error) {
 		name = os.Getenv("DISPLAY")
 	}
 	if name == "" {
-		return nil, fmt.Errorf("no display is named and DISPLAY is not set; name one, such as :1")
+		return nil, &connectError{kind: ErrNoDisplay, sentence: "no display is named and DISPLAY is not set; name one, such as :1"}
 	}
 	var err error
 	if d.link, err = connect(ctx, name, os.Getenv); err != nil {

@@ -5,6 +5,7 @@ import (
 	"image"
 
 	"github.com/jezek/xgb/xfixes"
+	"github.com/jezek/xgb/xproto"
 )
 
 // prepareCursor finds out whether the server shows clients the pointer's image: XFIXES,
@@ -25,15 +26,23 @@ func (d *Display) prepareCursor(ctx context.Context) (bool, error) {
 }
 
 // askCursor asks for the pointer's image, and returns the function that waits for it. That
-// returns nil when the pointer has none or is not to be had.
+// returns nil when the pointer has none, is on another screen or is not to be had.
 func (d *Display) askCursor() func() *xfixes.GetCursorImageReply {
 	if !d.capturer.cursor {
 		return func() *xfixes.GetCursorImageReply { return nil }
 	}
 	cookie := xfixes.GetCursorImage(d.x)
+	here := func() bool { return true }
+	if len(d.setup.Roots) > 1 {
+		pointer := xproto.QueryPointer(d.x, d.root)
+		here = func() bool {
+			reply, err := pointer.Reply()
+			return err == nil && reply.SameScreen
+		}
+	}
 	return func() *xfixes.GetCursorImageReply {
 		reply, err := cookie.Reply()
-		if err != nil {
+		if !here() || err != nil {
 			return nil
 		}
 		return reply

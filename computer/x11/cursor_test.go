@@ -102,3 +102,18 @@ func TestDrawCursorAnywhere(t *testing.T) {
 		}
 	})
 }
+
+// TestCaptureCursorElsewhere holds that no pointer is drawn that is on another screen.
+func TestCaptureCursorElsewhere(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 320, Height: 200, Args: []string{"-screen", "1", "320x200x24"}})
+	p := newPainter(t, s) // of the first screen
+	p.cursor(8, image.Pt(0, 0), color.RGBA{200, 100, 50, 255})
+	p.warp(image.Pt(100, 80))
+	second, err := Open(t.Context(), s.Name()+".1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = second.Close() }()
+	m := capture(t, second, image.Rect(100, 80, 108, 88))
+	wantPixels(t, m, func(int, int) color.RGBA { return color.RGBA{A: 255} })
+}

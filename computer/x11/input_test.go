@@ -454,7 +454,8 @@ func TestSendScreens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = second.Close() }()
-	if _, err := second.Pointer(t.Context()); err == nil || !strings.Contains(err.Error(), "another screen") {
+	var input *computer.InputError
+	if _, err := second.Pointer(t.Context()); !errors.As(err, &input) || !strings.Contains(err.Error(), "another screen") {
 		t.Errorf("where the pointer is, which is on another screen: %v", err)
 	}
 	if err := second.Send(t.Context(), moveTo(799, 599)); err != nil {

@@ -76,11 +76,14 @@ func (c *capturer) free() {
 	}
 }
 
-// Capture returns the pixels of a region of the display, which must lie within it, with the
-// pointer drawn in where the display has XFIXES. Only the region is transferred, through
-// shared memory where possible. A region that is not or no longer within the display is an
-// error. Colours are those of the visual of the root window: on a display with a palette,
-// the palette that is installed at the moment.
+// Capture returns the pixels of a region of the display, in display pixels, with the pointer
+// drawn in where the display has XFIXES. The image belongs to the caller. Only the region is
+// transferred, through shared memory where possible. A region that is empty, or that does not
+// lie within the display as it is now, is an error.
+//
+// The colours are those that the screen itself has. On a display with a palette they are
+// looked up in the palette that is installed at the moment. What an application shows with
+// another palette or another pixel format than the screen's may have wrong colours.
 func (d *Display) Capture(ctx context.Context, region image.Rectangle) (*image.RGBA, error) {
 	m, err := d.capture(ctx, region)
 	if err != nil {

@@ -12,12 +12,13 @@ import (
 	"github.com/loupe-tools/loupe/computer"
 )
 
-// Options set up a Display. The zero value is right.
+// Options set up a Display. The zero value is right. A duration that is zero or negative
+// stands for its default.
 type Options struct {
-	// Quiet is how long the screen must be still to have settled. 50 ms when zero.
+	// Quiet is how long the screen must be still to have settled. The default is 50 ms.
 	Quiet time.Duration
 
-	// Bound is how long Settle waits at most. 2 s when zero.
+	// Bound is how long Settle waits at most. The default is 2 s.
 	Bound time.Duration
 
 	// NoSharedMemory makes captures come through the socket, as they do on a display
@@ -25,8 +26,8 @@ type Options struct {
 	NoSharedMemory bool
 }
 
-// Display is an X display. It is a [computer.Desktop] and a [computer.Settler]. Apart from
-// Release and Close, which may come at any time, it is used from one goroutine at a time.
+// Display is an X display. It is a [computer.Desktop] and a [computer.Settler]. It is used
+// from one goroutine at a time, except that Release and Close may be called at any time.
 type Display struct {
 	*link
 	options Options
@@ -44,9 +45,19 @@ var (
 	_ computer.Settler = (*Display)(nil)
 )
 
-// Open connects to the display of the given name, such as ":1", or to that of the
-// environment variable DISPLAY when the name is empty. Authority comes from the file that
-// XAUTHORITY names. The context bounds the opening alone. A nil o is the zero Options.
+// Open connects to the display of the given name, such as ":1". When the name is empty it
+// connects to the display that the environment variable DISPLAY names. The authority, a
+// MIT-MAGIC-COOKIE-1, is looked up in the file that the environment variable XAUTHORITY
+// names, or in .Xauthority in the home directory when XAUTHORITY is not set. Where the file
+// has none for the display, Open tries to connect without one.
+//
+// The context bounds only the opening. A nil o is the zero Options. The options are copied.
+//
+// The error is one sentence for a person that says what to do. It wraps [ErrNoDisplay] when
+// no server was found, [ErrRefused] when there is one that lets nobody in without another
+// authority, and the context's error when the context ended first. Other errors, such as that
+// of a name that is not the name of a display, of a server without XTEST or of one that hangs
+// up at once, wrap neither.
 func Open(ctx context.Context, name string, o *Options) (*Display, error) {
 	d := &Display{}
 	if o != nil {
@@ -97,7 +108,9 @@ func (d *Display) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Missing names the optional extensions that the display lacks, such as "MIT-SHM".
+// Missing names the optional extensions that the display lacks: "MIT-SHM", "XFIXES" and
+// "DAMAGE". With Options.NoSharedMemory, MIT-SHM is not asked for and never missing. The
+// slice must not be changed.
 func (d *Display) Missing() []string { return d.missing }
 
 // Size returns the display's size in pixels, as it is now.

@@ -53,7 +53,8 @@ func (d *Display) newInput(ctx context.Context) (*input, error) {
 	return in, err
 }
 
-// Pointer returns where the pointer is.
+// Pointer returns where the pointer is, in display pixels. On a server with several screens,
+// a pointer that is on another screen is an error, a [computer.InputError].
 func (d *Display) Pointer(ctx context.Context) (image.Point, error) {
 	if err := d.input.arrived(ctx); err != nil {
 		return image.Point{}, fmt.Errorf("waiting for the pointer: %w", err)
@@ -70,11 +71,18 @@ func (d *Display) Pointer(ctx context.Context) (image.Point, error) {
 	return image.Pt(int(reply.RootX), int(reply.RootY)), nil
 }
 
-// Send makes the events happen: all of them, or none when one is refused beforehand, which
-// a point outside the display, a key or button that there is none of, and one that is held
-// already are. It returns when the server has handled them. Nothing follows a move that did
-// not bring the pointer to its point, which is an [computer.InputError]; what comes before
-// it has happened.
+// Send makes the events happen, and returns when the server has handled them. See
+// [computer.Desktop].
+//
+// Send looks at all events first. When it refuses one of them, none happens. A key or a
+// button that the display does not have is a [computer.InputError], and so is the press of a
+// key or a button that Send holds down already. Two symbols of one key of the keyboard, such
+// as 'a' and 'A', cannot be held at the same time. A point outside the display is another
+// error.
+//
+// A move that does not bring the pointer to its point, since another program keeps it
+// elsewhere, is found only when it happens. It is an InputError. The events before it have
+// happened, and the events after it do not happen.
 func (d *Display) Send(ctx context.Context, events ...computer.Event) error {
 	if len(events) == 0 {
 		return ctx.Err()
@@ -86,8 +94,10 @@ func (d *Display) Send(ctx context.Context, events ...computer.Event) error {
 	return nil
 }
 
-// Release lets go of every key and button that is held, the last one first. It may come
-// while Send runs in another goroutine: what Send has not written yet is then not sent.
+// Release lets go of every key and button that Send holds down, the last one first. It may be
+// called while Send runs in another goroutine: events that Send has not yet written are then
+// not sent, and Send returns an error. When the context has already ended, Release gives
+// itself 2 seconds.
 func (d *Display) Release(ctx context.Context) error {
 	if d.input == nil { // not opened to the end
 		return nil

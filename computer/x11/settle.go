@@ -233,8 +233,8 @@ func (s *settler) damaged(since time.Time) (last time.Time, redrawn bool) {
 // then. A menu that fades in takes less than half a second and counts to its end, and so
 // does a page that is being built up at different places.
 //
-// On a display whose pixels are not to be had through shared memory every redraw is taken
-// for a change. On one without DAMAGE, Settle waits four times Options.Quiet after input.
+// On a display whose pixels cannot be read through shared memory, every redraw is taken for a
+// change. On one without DAMAGE, Settle waits four times Options.Quiet after input.
 func (d *Display) Settle(ctx context.Context) error {
 	if err := d.settle(ctx); err != nil {
 		return fmt.Errorf("waiting for the screen to settle: %w", err)

@@ -41,14 +41,19 @@ const (
 )
 
 // Type types text at the keyboard focus, whatever the layout is, and returns how many
-// characters it typed. See [computer.Desktop].
+// characters it typed, counted in Unicode code points. See [computer.Desktop].
 //
-// Characters that the layout lacks are typed with spare keys, which make other symbols for
-// the time. They are given back when the application says that it has read the text, before
-// Type returns or some seconds later, at the latest by Close. Caps Lock is taken off for
-// the while, and keys that Send holds are let go of. A modifier key that somebody else holds
-// down is waited for, up to a second, and then let go of as well. Connections that type at
-// the same time take turns.
+// Type looks at the whole text first. When the text is not UTF-8, or contains a character
+// that can never be typed, nothing is typed and the error is a [computer.InputError]. Typing
+// can still stop in the middle, when no spare key is left or the application does not
+// respond, which is an InputError too, or when the context ends.
+//
+// Characters that the layout lacks are typed with spare keys, which make other symbols
+// meanwhile. The spare keys are given back when the application has said that it has read
+// the text: before Type returns or some seconds later, at the latest by Close. While Type
+// works, Caps Lock is off, and the keys that Send holds are released; Type presses them again
+// at the end. Type waits for a modifier key that somebody else holds down, for up to a
+// second, and then releases it, for good. Connections that type at the same time take turns.
 func (d *Display) Type(ctx context.Context, text string) (typed int, err error) {
 	k := d.keyboard
 	keys, err := keysOf(text)

@@ -43,15 +43,17 @@ type Desktop interface {
 	// Send refuses some events. A key or a button that the display does not have is an
 	// InputError, and so is the press of a key or a button that Send already holds down.
 	// A Move to a point outside the display, and an event of an unknown kind, are other
-	// errors. The event that is refused does not happen, nor does any event after it; the
-	// events before it may have happened. To release what is not held is no error.
+	// errors. A Move that does not bring the pointer to its point, since another program
+	// keeps it elsewhere, should be an InputError. The event that is refused does not
+	// happen, nor does any event after it; the events before it may have happened. To
+	// release what is not held is no error.
 	Send(ctx context.Context, events ...Event) error
 
 	// Type types text at the keyboard focus, whatever the keyboard's layout is, and
-	// returns how many characters it has typed, counted in Unicode code points. It returns
-	// an error exactly when that is not all of them. A newline is the Return key and a tab
-	// is the Tab key. A character that cannot be typed is an InputError; a driver may type
-	// what comes before it, or nothing.
+	// returns how many characters it has typed, counted in Unicode code points. When that is
+	// not all of them it also returns an error. A newline is the Return key and a tab is the
+	// Tab key. A character that cannot be typed is an InputError; a driver may type what
+	// comes before it, or nothing.
 	//
 	// Keys that are held do not change what is typed, and they are held again when Type
 	// returns. A driver that cannot do that while a key is held returns an error. The

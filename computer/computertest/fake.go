@@ -112,7 +112,7 @@ func (f *Fake) Resize(width, height int) {
 
 // Paint calls draw with the screen, whose bounds are those of the display. The pointer is
 // not part of it. draw must leave the screen opaque, must not keep it, and must not call
-// methods of the Fake, which wait until it has returned.
+// methods of the Fake: they wait until draw has returned, so it would never return.
 func (f *Fake) Paint(draw func(screen *image.RGBA)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

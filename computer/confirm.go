@@ -22,9 +22,9 @@ type Action struct {
 	// control character escaped as [Escape] does it.
 	Description string
 
-	// Point is where on the display it happens, in display pixels: the coordinate that
-	// the input names, and of a drag the one where it ends. It is nil for anything else,
-	// such as a click at the pointer.
+	// Point is where on the display the action happens, in display pixels. It is the
+	// coordinate of the input; that of a drag is where the drag ends. It is nil when the
+	// input has no coordinate, as for a click at the pointer.
 	Point *image.Point
 }
 

@@ -13,8 +13,8 @@ import (
 // another method runs.
 //
 // Every method but Release returns soon after its context ends, with an error that wraps
-// the context's. A method that is called with an ended context does nothing. Release is
-// different: see there.
+// the context's. A method that is called with an ended context does nothing. Release
+// is different: see there.
 //
 // A method that fails may have done a part of its work. Type says how much it has typed.
 // After a Send that failed, the caller does not know which of the events have happened; it
@@ -95,15 +95,16 @@ type Event struct {
 // key that it names.
 //
 // A KeyDown makes the symbol of its Key. Where the keyboard needs another key for that, such
-// as Shift for the key 'A' or '@', the driver presses that key as well, and the KeyUp
-// releases it.
+// as Shift for the key 'A' or '@', the driver presses that key as well, and releases it with
+// the KeyUp or before. Such a key may be down already; then the driver leaves it down.
 //
 // A modifier key that was pressed by an event of its own stays down until its KeyUp, and it
 // counts for every key and every click until then, as on any keyboard. With [KeyShift] held,
 // the key of a lower case letter makes the capital: KeyDown of KeyShift and KeyDown of 'f'
 // make F, as KeyShift and 'F' do. The Toolset sends shift+f in this way. What a held Shift
 // makes of a key other than a letter depends on the layout. With [KeyControl], [KeyAlt] or
-// [KeySuper] held, a key is a shortcut and types nothing. No modifier counts for Type.
+// [KeySuper] held, applications take a key for a shortcut, which types nothing. No modifier
+// counts for Type.
 //
 // A driver may refuse to hold two symbols of one key of the keyboard at the same time, such
 // as 'a' and 'A', as it refuses to press a key that is held.

@@ -16,23 +16,26 @@ const (
 	maxChordText = 256 // bytes in the text of one
 )
 
-// ParseKeys parses the text of a key or hold_key block: one key or a chord such as
-// "ctrl+shift+T", whose keys are returned in the order in which they are written, which is
-// that of pressing.
+// ParseKeys parses the text of a key or hold_key block: one key, or a chord such as
+// "ctrl+shift+T". It returns the keys in the order in which they are written, which is the
+// order in which they are pressed.
 //
-// Names are taken in any case: those of X, with or without the underscore, those of web
-// pages (ArrowUp, KeyA, NumpadEnter), and what people write, such as esc, pgup, cmd or
-// volumeup. The command and Windows keys and meta are Super; Meta_L is X's own. Every
-// single character is a key, and so is U+XXXX; signs such as ⌘ and ← are the keys that they
-// stand on, since to write them is what type is for. Parts are joined by "+", with or without
-// spaces around it; the plus key itself is a "+" in the place of a part, or "plus". After
-// a modifier a "-" may stand for the "+", as in ctrl-c.
+// The case of names does not matter. ParseKeys knows the names of X, with or without the
+// underscore, the names that web pages use (ArrowUp, KeyA, NumpadEnter), and what people
+// write, such as esc, pgup, cmd or volumeup. The command key, the Windows key and meta are
+// all Super; only the X names Meta_L and Meta_R are the Meta keys of X. Every single
+// character is a key, and so is U+XXXX. A sign that is printed on a key, such as ⌘ or ←, is
+// that key and not the character; to write the character, use type.
 //
-// A capital letter is typed with Shift ("A"), but in a chord with Control, Alt, Super or
-// another of their kind it is only how shortcuts are written: Ctrl+C is ctrl+c.
+// The parts of a chord are joined by "+", with or without spaces around it. The plus key is
+// written as "plus", or as a "+" where a part is expected. After a modifier, a "-" may take
+// the place of the "+", as in ctrl-c.
 //
-// The error, an [InputError], says what is wrong: a name that is no key's, nothing between
-// two "+", the same key twice, more than eight keys, or several chords in one text.
+// A capital letter alone, "A", is typed with Shift. In a chord with Control, Alt, Super or a
+// similar key a capital is only another way of writing the shortcut: Ctrl+C is ctrl+c.
+//
+// The error is an [InputError] that says what is wrong: a name that no key has, nothing
+// between two "+", the same key twice, more than eight keys, or several chords in one text.
 // Keys that act on the display itself, such as Terminate_Server, are refused.
 func ParseKeys(text string) ([]Key, error) {
 	if text == "\r" || text == "\r\n" {

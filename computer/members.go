@@ -2,7 +2,8 @@ package computer
 
 import "slices"
 
-// Members returns the names of the toolset's members, in the order of the documentation.
+// Members returns the names of the toolset's members, in the order of the API's
+// documentation. The slice belongs to the caller.
 func Members() []string {
 	return []string{
 		"screenshot", "zoom",

@@ -35,10 +35,11 @@ type Options struct {
 	// and calls to them are refused.
 	Disabled []string
 
-	// Confirm is asked before each block is run, once it is known what it would do. When
-	// nil, there is nobody to ask: type, key and hold_key are refused and the rest is
-	// approved. ApproveAll approves everything. It must return when the context ends; the
-	// time that it takes does not count as the block's. A panic in it is a refusal.
+	// Confirm is asked before each block is run, when it is known what the block would do.
+	// When Confirm is nil, there is nobody to ask: type, key and hold_key are refused, and
+	// the other members are approved. Use ApproveAll to approve everything. Confirm must
+	// return when the context ends. The time that it takes does not count as the block's.
+	// A panic in it is a refusal.
 	Confirm func(ctx context.Context, action Action) Decision
 
 	// AppendScreenshot adds a screenshot to the last result of a turn. Nothing is added

@@ -43,10 +43,11 @@ type settler struct {
 	redrawn    chan struct{} // wakes Settle
 
 	mu   sync.Mutex
-	new  redraws   // not yet looked at
-	last time.Time // of any redraw
-	told time.Time // when input was sent last
-	due  bool      // Settle has not yet been called since
+	new  redraws     // not yet looked at
+	last time.Time   // of any redraw
+	told time.Time   // when input was sent last
+	due  bool        // Settle has not yet been called since
+	left []bystander // while Settle does not run
 
 	created uint16 // the number of the request to watch
 
@@ -167,6 +168,9 @@ func (s *settler) damage(event []byte) {
 	s.mu.Lock()
 	s.last = time.Now()
 	s.new.add(area, image.Pt(at(28), at(30)), s.last)
+	for i := range s.left {
+		s.left[i].redrawn(area, s.last)
+	}
 	s.mu.Unlock()
 	s.repairOnce.Do(func() { go s.repairs() })
 	for _, wake := range [...]chan struct{}{s.repair, s.redrawn} {
@@ -201,7 +205,13 @@ func (s *settler) repairs() {
 func (s *settler) sent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told, s.due = time.Now(), true
+	now := time.Now()
+	if !s.due {
+		for i := range s.left {
+			s.left[i].moving = s.left[i].moves(now)
+		}
+	}
+	s.told, s.due = now, true
 }
 
 // damaged says whether the screen was redrawn after a time, animation included, and when it
@@ -230,8 +240,16 @@ func (s *settler) damaged(since time.Time) (last time.Time, redrawn bool) {
 // Settle, where changes less than 8 milliseconds apart are one. So a spinner or a video,
 // which changes the same place all the time, holds up the first Settle for half a second
 // at most. It stays known until a Settle in which it does not move, and holds up none until
-// then. A menu that fades in takes less than half a second and counts to its end, and so
-// does a page that is being built up at different places.
+// then. A menu that fades in takes less than half a second and counts to its end.
+//
+// What moves about, such as a dot that orbits or a bar that slides to and fro, comes to each
+// square only now and then. It is followed: a part of at most a quarter of the screen that
+// changes for a second, in at least 12 steps with no pause of more than a quarter of a
+// second, each within 48 pixels of where it was before, is animated when its squares have
+// changed two and a half times on average. It holds up the first Settle for a second. It
+// stays known, with all of its way, for as long as it goes on, also between two calls of
+// Settle; so a change on its way does not count before it stops. A page that is being built
+// up changes new squares all the time, and counts to its end.
 //
 // On a display whose pixels cannot be read through shared memory, every redraw is taken for a
 // change. On one without DAMAGE, Settle waits four times Options.Quiet after input.
@@ -250,14 +268,19 @@ func (d *Display) settle(ctx context.Context) error {
 	start := time.Now()
 	end := start.Add(d.options.Bound)
 	s.mu.Lock()
-	due, told := s.due, s.told
-	s.due = false
+	due, told, left := s.due, s.told, s.left
+	s.due, s.left = false, nil
 	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.left = s.seen.leave()
+	}()
 	if due {
 		d.awaitReaders(ctx, end)
 	}
 	read := time.Now()
-	s.seen.begin(read)
+	s.seen.resume(read, left, due)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -426,6 +449,7 @@ type history struct {
 	side    int         // of a square, in pixels
 	columns int
 	squares []square
+	movers  []mover
 
 	start   time.Time // of the present Settle
 	changed int       // how many different squares have changed in it
@@ -472,8 +496,10 @@ func (h *history) add(r redraws, changed func(image.Rectangle) bool) {
 		}
 		h.columns = r.size.X/h.side + 1
 		h.squares = make([]square, h.columns*(r.size.Y/h.side+1))
-		h.changed = 0
+		h.changed, h.movers = 0, nil
 	}
+	var parts []part
+	var animated []image.Rectangle
 	for _, area := range r.areas {
 		area = area.Intersect(image.Rectangle{Max: r.size})
 		if area.Empty() {
@@ -485,11 +511,17 @@ func (h *history) add(r redraws, changed func(image.Rectangle) bool) {
 				if !changed(place) {
 					continue
 				}
-				if !h.change(&h.squares[y*h.columns+x], r.at) {
-					h.counted = r.at
+				if h.change(&h.squares[y*h.columns+x], r.at) {
+					animated = append(animated, place)
+				} else {
+					parts = join(parts, part{place, []image.Rectangle{place}})
 				}
 			}
 		}
+	}
+	h.keepUp(animated, r.at)
+	if h.follow(parts, r.at) {
+		h.counted = r.at
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"image"
 	"image/color"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -25,6 +26,14 @@ func TestHistory(t *testing.T) {
 			out = append(out, redraw{from + time.Duration(i)*pause, area(i)})
 		}
 		return out
+	}
+	orbit := func(i int) image.Rectangle { // one turn in two seconds
+		sin, cos := math.Sincos(float64(i) * 0.016 * math.Pi)
+		return image.Rect(-7, -7, 7, 7).Add(image.Pt(320+int(80*cos), 240+int(80*sin)))
+	}
+	slide := func(i int) image.Rectangle {
+		x := i * 6 % 1000
+		return image.Rect(20, 200, 40, 208).Add(image.Pt(min(x, 1000-x), 0))
 	}
 	same := func(r image.Rectangle) func(int) image.Rectangle { return func(int) image.Rectangle { return r } }
 	const ms = time.Millisecond
@@ -48,6 +57,18 @@ func TestHistory(t *testing.T) {
 			"something beside a spinner", append(every(16*ms, 0, time.Second, same(spinner)),
 				redraw{1001 * ms, spinner}, redraw{1002 * ms, image.Rect(100, 100, 140, 124)}, redraw{1016 * ms, spinner}),
 			1002 * ms, false,
+		},
+		{"a dot that orbits", every(16*ms, 0, 5*time.Second, orbit), 992 * ms, false},
+		{"a bar that slides to and fro", every(16*ms, 0, 5*time.Second, slide), 992 * ms, false},
+		{
+			"something beside a dot that orbits", append(every(16*ms, 0, 2*time.Second, orbit),
+				redraw{2001 * ms, image.Rect(20, 20, 60, 60)}, redraw{2016 * ms, orbit(126)}),
+			2001 * ms, false,
+		},
+		{
+			"something where a dot has orbited", append(every(16*ms, 0, 2*time.Second, orbit),
+				redraw{2500 * ms, image.Rect(260, 180, 380, 300)}),
+			2500 * ms, false,
 		},
 		{"off the display", []redraw{{0, spinner}, {ms, image.Rect(-50, -50, -10, -10)}, {2 * ms, image.Rect(640, 0, 700, 10)}}, 0, false},
 	}
@@ -113,6 +134,61 @@ func TestHistoryRemembers(t *testing.T) {
 	h.redraw(spinner, size, now)
 	if h.counted != now {
 		t.Errorf("where a spinner was, nothing counts")
+	}
+}
+
+// TestHistoryFollows holds that what moves about is known in the next Settle while it goes
+// on, wherever it has got to meanwhile, and no longer once it has stopped.
+func TestHistoryFollows(t *testing.T) {
+	const pace = 16 * time.Millisecond
+	size := image.Pt(640, 480)
+	now := time.Unix(1000, 0)
+	place := 0
+	bar := func() image.Rectangle {
+		place = (place + 5) % 560
+		return image.Rect(place, 100, place+80, 108)
+	}
+	var h history
+	settle := func(left []bystander, input bool, steps int) (counted bool) {
+		before := h.counted
+		h.resume(now, left, input)
+		for range steps {
+			now = now.Add(pace)
+			h.redraw(bar(), size, now)
+		}
+		return h.counted != before
+	}
+	if !settle(nil, true, 80) {
+		t.Error("what has just begun to move does not count")
+	}
+	left := h.leave()
+	follow := func(steps int) {
+		for range steps {
+			now = now.Add(pace)
+			for i := range left {
+				left[i].redrawn(bar(), now)
+			}
+		}
+	}
+	follow(60)
+	for i := range left {
+		left[i].moving = left[i].moves(now)
+	}
+	if settle(left, true, 10) {
+		t.Error("what has moved all the time has counted again")
+	}
+	left = h.leave()
+	follow(10)
+	if settle(left, false, 10) {
+		t.Error("without input, what has moved all the time has counted again")
+	}
+	left = h.leave()
+	now = now.Add(time.Second)
+	for i := range left {
+		left[i].moving = left[i].moves(now)
+	}
+	if !settle(left, true, 1) {
+		t.Error("where something had moved and stopped, nothing counts")
 	}
 }
 
@@ -246,6 +322,7 @@ func TestSettleAnimation(t *testing.T) {
 		{"spinner", 16 * time.Millisecond, image.Rect(100, 100, 132, 132)},
 		{"video", 33 * time.Millisecond, image.Rect(0, 0, 640, 480)},
 		{"blinking cursor", 300 * time.Millisecond, image.Rect(10, 10, 12, 24)},
+		{"moving dot", 16 * time.Millisecond, image.Rectangle{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -253,7 +330,14 @@ func TestSettleAnimation(t *testing.T) {
 			p := newPainter(t, s)
 			d := openDisplay(t, s, patient(0))
 			draw(t, tt.pace, func(i int) bool {
-				p.fill(tt.area, uint32(i)*0x010101)
+				area := tt.area
+				if area.Empty() {
+					// To and fro over 400 pixels.
+					x := i * 4 % 800
+					area = image.Rect(100, 100, 114, 114).Add(image.Pt(min(x, 800-x), 0))
+					p.fill(area.Inset(-5), 0)
+				}
+				p.fill(area, uint32(i)*0x010101)
 				return true
 			})
 			for range 3 {

@@ -88,6 +88,11 @@ func (d *Display) Send(ctx context.Context, events ...computer.Event) error {
 		return ctx.Err()
 	}
 	d.settler.sent()
+	if slices.ContainsFunc(events, func(e computer.Event) bool {
+		return e.Kind == computer.ButtonDown && e.Button < computer.WheelUp
+	}) {
+		d.settler.sentPress()
+	}
 	if err := d.input.send(ctx, events); err != nil {
 		return fmt.Errorf("sending input: %w", err)
 	}

@@ -23,9 +23,13 @@ const (
 	sameChange     = 8 * time.Millisecond   // what comes closer together is one change
 
 	// In units of Options.Quiet:
-	reactionTime = 6 // how long an application is given to show a first reaction
-	largeQuiet   = 4 // how long the screen must be quiet after a large part has changed
-	blindWait    = 4 // how long is waited without DAMAGE
+	reactionTime = 6   // how long an application is given to show a first reaction
+	largeQuiet   = 4   // how long the screen must be quiet after a large part has changed
+	pressedTime  = 2.5 // how long it is given after a press that has changed a small part
+	blindWait    = 4   // how long is waited without DAMAGE
+
+	// A change of fewer squares may be no more than the look of a button that is pressed.
+	pressedSquares = 100
 
 	// How long redraws are gathered before their pixels are looked at.
 	lookPause = 8 * time.Millisecond
@@ -42,12 +46,13 @@ type settler struct {
 	repairOnce sync.Once
 	redrawn    chan struct{} // wakes Settle
 
-	mu   sync.Mutex
-	new  redraws     // not yet looked at
-	last time.Time   // of any redraw
-	told time.Time   // when input was sent last
-	due  bool        // Settle has not yet been called since
-	left []bystander // while Settle does not run
+	mu      sync.Mutex
+	new     redraws     // not yet looked at
+	last    time.Time   // of any redraw
+	told    time.Time   // when input was sent last
+	due     bool        // Settle has not yet been called since
+	pressed bool        // among it was a press of a mouse button
+	left    []bystander // while Settle does not run
 
 	created uint16 // the number of the request to watch
 
@@ -214,6 +219,13 @@ func (s *settler) sent() {
 	s.told, s.due = now, true
 }
 
+// sentPress notes that a mouse button was pressed, other than those of the wheel.
+func (s *settler) sentPress() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pressed = true
+}
+
 // damaged says whether the screen was redrawn after a time, animation included, and when it
 // last was. Without DAMAGE it never was.
 func (s *settler) damaged(since time.Time) (last time.Time, redrawn bool) {
@@ -227,7 +239,9 @@ func (s *settler) damaged(since time.Time) (last time.Time, redrawn bool) {
 // the screen that counts has changed for Options.Quiet. Once half of the screen has
 // changed, as when a page is loaded, that is four times Options.Quiet, since large changes
 // come in several bursts. When nothing has changed since the input, applications are given
-// six times Options.Quiet after it to begin. When nothing was sent since the last Settle it
+// six times Options.Quiet after it to begin, and two and a half times when a mouse button was
+// pressed and fewer than 100 squares (see below) have changed, which may be no more than the
+// look of what was pressed. When nothing was sent since the last Settle it
 // waits for quiet alone, and returns at once on a screen that has been quiet for long
 // enough. The opening of the display counts as a small change, since what happened just
 // before it is not known. It never takes much longer than Options.Bound; that the bound was
@@ -268,8 +282,8 @@ func (d *Display) settle(ctx context.Context) error {
 	start := time.Now()
 	end := start.Add(d.options.Bound)
 	s.mu.Lock()
-	due, told, left := s.due, s.told, s.left
-	s.due, s.left = false, nil
+	due, told, pressed, left := s.due, s.told, s.pressed, s.left
+	s.due, s.pressed, s.left = false, false, nil
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -289,7 +303,7 @@ func (d *Display) settle(ctx context.Context) error {
 		}
 		until := s.seen.counted.Add(s.seen.quiet(s.quiet))
 		if due {
-			until = s.reacted(until, told, read)
+			until = s.reacted(until, told, read, pressed)
 		}
 		if until.After(end) {
 			until = end
@@ -324,13 +338,16 @@ func (d *Display) settle(ctx context.Context) error {
 
 // reacted says until when there is to be waited after input, if all stays as it is; until
 // is when the screen will have been quiet for long enough.
-func (s *settler) reacted(until, told, read time.Time) time.Time {
+func (s *settler) reacted(until, told, read time.Time, pressed bool) time.Time {
 	if !s.watch {
 		return told.Add(blindWait * s.quiet)
 	}
 	until = later(until, read.Add(s.quiet))
-	if !s.seen.counted.After(told) {
+	switch {
+	case !s.seen.counted.After(told):
 		until = later(until, told.Add(reactionTime*s.quiet))
+	case pressed && s.seen.changed < pressedSquares:
+		until = later(until, told.Add(time.Duration(pressedTime*float64(s.quiet))))
 	}
 	return until
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loupe-tools/loupe/computer"
 	"github.com/loupe-tools/loupe/internal/desktest"
 )
 
@@ -255,6 +256,29 @@ func TestSettleWaits(t *testing.T) {
 	wantPixels(t, capture(t, d, image.Rect(0, 0, 640, 480)), func(int, int) color.RGBA {
 		return color.RGBA{255, 255, 255, 255}
 	})
+}
+
+// TestSettlePressed clicks a button that looks pressed at once and is answered later: the
+// answer must be waited for, which the look alone is not.
+func TestSettlePressed(t *testing.T) {
+	s := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+	p := newPainter(t, s)
+	// The pause is long, for the sake of a busy machine: the answer comes after one and a
+	// half of it.
+	d := openDisplay(t, s, patient(time.Second))
+	d.capturer.cursor = false
+	if err := d.Send(t.Context(), append([]computer.Event{moveTo(50, 50)}, click(computer.LeftButton)...)...); err != nil {
+		t.Fatal(err)
+	}
+	answer := image.Rect(300, 300, 400, 400)
+	draw(t, 1500*time.Millisecond, func(i int) bool {
+		p.fill([]image.Rectangle{image.Rect(20, 30, 100, 60), answer}[i], 0xffffff)
+		return i == 0
+	})
+	if err := d.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantPixels(t, capture(t, d, answer), func(int, int) color.RGBA { return color.RGBA{255, 255, 255, 255} })
 }
 
 // TestSettleFirst holds that the first Settle on a quiet screen takes what was before the

@@ -163,7 +163,12 @@ func (c *actCmd) perform(ctx context.Context, options *computer.Options, turn []
 	}
 	defer func() { //nolint:contextcheck // closing must work after the context has ended
 		// On a display that is gone nothing is held.
-		if closeErr := display.Close(); closeErr != nil && err == nil && !errors.Is(closeErr, computer.ErrClosed) {
+		closeErr := display.Close()
+		switch {
+		case closeErr == nil || err != nil || errors.Is(closeErr, computer.ErrClosed):
+		case errors.Is(closeErr, x11.ErrUnread):
+			err = closeErr
+		default:
 			err = fmt.Errorf("the display may be left with keys or buttons held: %w", closeErr)
 		}
 	}()

@@ -2,6 +2,7 @@ package x11
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"os"
@@ -30,6 +31,7 @@ type Options struct {
 // from one goroutine at a time, except that Release and Close may be called at any time.
 type Display struct {
 	*link
+	locker  *locker
 	options Options
 	missing []string
 	awake   bool // the screen saver is held off
@@ -79,7 +81,9 @@ func Open(ctx context.Context, name string, o *Options) (*Display, error) {
 	if d.link, err = connect(ctx, name, os.Getenv); err != nil {
 		return nil, err
 	}
+	d.locker = &locker{main: d.link, dial: func(ctx context.Context) (*link, error) { return connect(ctx, name, os.Getenv) }}
 	if err := d.prepare(ctx); err != nil {
+		d.locker.close()
 		d.breakOff()
 		return nil, fmt.Errorf("preparing display %s: %w", name, err)
 	}
@@ -94,7 +98,10 @@ func (d *Display) prepare(ctx context.Context) (err error) {
 	if err := d.keepAwake(ctx); err != nil {
 		return err
 	}
-	if d.keyboard, err = newKeyboard(ctx, d.link); err != nil {
+	if err := d.readyXTEST(ctx); err != nil {
+		return err
+	}
+	if d.keyboard, err = newKeyboard(ctx, d.link, d.locker); err != nil {
 		return err
 	}
 	if d.capturer, err = d.newCapturer(ctx); err != nil {
@@ -124,21 +131,40 @@ func (d *Display) Size(ctx context.Context) (image.Point, error) {
 	return image.Pt(int(reply.Width), int(reply.Height)), nil
 }
 
-// Close releases what is held, restores what was changed and ends the connection. It
-// returns within some seconds even when the server does not answer. Closing again does
-// nothing.
+// Close releases what is held, restores what was changed and ends the connection. Closing
+// again does nothing.
+//
+// When characters were typed or pressed that the layout lacks (see [Display.Type]), Close
+// waits until applications have read them. One that answers window managers (_NET_WM_PING)
+// and has not read them is waited for up to 30 seconds, and then the error wraps
+// [ErrUnread]. One that does not answer them is waited for until it has redrawn something
+// since, or for 10 seconds after the last character. From the moment that the server does
+// not answer, Close takes no longer than some seconds.
 func (d *Display) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	err := d.Release(ctx)
-	d.keyboard.close(ctx)
+	d.keyboard.stop()
+	if ctx.Err() == nil { // else the server does not answer
+		unread := d.keyboard.close(closeTime)
+		cancel()
+		ctx, cancel = context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		if errors.Is(unread, ErrUnread) {
+			err = errors.Join(err, unread)
+		} else if errors.Is(unread, context.DeadlineExceeded) {
+			cancel()
+		}
+	}
 	d.settler.close(ctx)
 	d.closeCapturer(ctx)
 	d.letSleep(ctx)
+	d.locker.close()
 	d.keep(ctx) // the last: nothing else may be left
 	d.breakOff()
 	<-d.done
 	return err
 }
 
+// closeTime bounds each wait of Close for the server.
 const closeTime = 5 * time.Second

@@ -33,23 +33,30 @@ type input struct {
 // releaseTime bounds a Release whose context had ended before.
 const releaseTime = 2 * time.Second
 
-func (d *Display) newInput(ctx context.Context) (*input, error) {
+// readyXTEST readies the extension that makes input.
+func (d *Display) readyXTEST(ctx context.Context) error {
 	_, present, err := d.extension(ctx, "XTEST")
 	if err != nil {
-		return nil, fmt.Errorf("asking for XTEST: %w", err)
+		return fmt.Errorf("asking for XTEST: %w", err)
 	}
 	if !present {
-		return nil, errors.New("the display lacks the XTEST extension, without which there is no input; start its server with XTEST")
-	}
-	in := &input{link: d.link, keyboard: d.keyboard}
-	if in.mark, err = newHeldMark(ctx, d.keyboard); err != nil {
-		return nil, err
+		return errors.New("the display lacks the XTEST extension, without which there is no input; start its server with XTEST")
 	}
 	// A program that has grabbed the server, as some do while something is dragged, must
-	// not keep out the very input that it waits for.
+	// not keep out the very input that it waits for. Nor must our own locker.
 	_, err = await(ctx, d.link, func() (struct{}, error) {
 		return struct{}{}, xtest.GrabControlChecked(d.x, true).Check()
 	})
+	if err != nil {
+		return fmt.Errorf("readying XTEST: %w", err)
+	}
+	return nil
+}
+
+func (d *Display) newInput(ctx context.Context) (*input, error) {
+	in := &input{link: d.link, keyboard: d.keyboard}
+	var err error
+	in.mark, err = newHeldMark(ctx, d.keyboard)
 	return in, err
 }
 
@@ -299,6 +306,13 @@ func (in *input) announceTyped(codes ...xproto.Keycode) {
 	in.mark.announceTyped(codes)
 }
 
+// announceUnlocked announces the modifiers that Type takes off and is to lock again.
+func (in *input) announceUnlocked(bits byte) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.mark.announceUnlocked(bits)
+}
+
 // writing is a number of requests that have been written together.
 type writing struct {
 	number  int
@@ -400,7 +414,7 @@ type heldKind uint32
 const (
 	heldKey    heldKind = iota
 	heldButton          // of the pointer
-	heldLock            // Caps Lock, held off
+	heldLock            // Caps Lock, held off; or with a code, the modifiers that Type has unlocked
 )
 
 // action is what one request does: it moves the pointer, or presses or releases a thing.

@@ -23,6 +23,7 @@ type heldMark struct {
 	name      xproto.Atom
 	held      []thing // by Send
 	typed     []thing // about to be pressed and released by Type
+	unlocked  byte    // modifiers that Type has taken off, to be locked again
 	announced []thing
 }
 
@@ -56,9 +57,18 @@ func (m *heldMark) announceTyped(codes []xproto.Keycode) {
 	m.write()
 }
 
+// announceUnlocked says which modifiers are to be locked again.
+func (m *heldMark) announceUnlocked(bits byte) {
+	m.unlocked = bits
+	m.write()
+}
+
 // write writes the property, when it is not as it should be.
 func (m *heldMark) write() {
 	things := slices.Concat(m.held, m.typed)
+	if m.unlocked != 0 {
+		things = append(things, thing{heldLock, m.unlocked})
+	}
 	if slices.Equal(things, m.announced) {
 		return
 	}
@@ -126,8 +136,10 @@ func releaseThing(k *keyboard, t thing) {
 		xtest.FakeInput(k.x, xproto.KeyRelease, t.code, 0, 0, 0, 0, 0)
 	case t.kind == heldButton:
 		xtest.FakeInput(k.x, xproto.ButtonRelease, t.code, 0, 0, 0, 0, 0)
-	case t.kind == heldLock && k.xkb.present:
+	case t.kind == heldLock && t.code == 0 && k.xkb.present:
 		holdLockOff(k, false)
+	case t.kind == heldLock && k.xkb.present: // of Type
+		k.x.NewRequest(k.xkb.lockRequest(t.code, t.code), k.x.NewCookie(false, false))
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 // symbols that no key makes.
 type keyboard struct {
 	*link
+	locker      *locker
 	xkb         *xkb
 	xinput      byte // the number of the X Input Extension's requests, or 0
 	owner       owner
@@ -38,13 +39,14 @@ type keyboard struct {
 	lastUsed time.Time             // of lent keys
 	timer    *time.Timer           // to give lent keys back
 
-	// redrawn says when the screen was last redrawn after a time, if it was. It is nil
-	// before anything was typed.
-	redrawn func(since time.Time) (last time.Time, redrawn bool)
+	echoes  echoes
+	watched bool // the display tells of redraws; set once
+
+	closePatience time.Duration // see the constant; set once
 }
 
-func newKeyboard(ctx context.Context, l *link) (*keyboard, error) {
-	k := &keyboard{link: l, loans: map[xproto.Keycode]*loan{}, slots: map[computer.Key]slot{}}
+func newKeyboard(ctx context.Context, l *link, locker *locker) (*keyboard, error) {
+	k := &keyboard{link: l, locker: locker, closePatience: closePatience, loans: map[xproto.Keycode]*loan{}, slots: map[computer.Key]slot{}}
 	var err error
 	if k.xkb, err = newXKB(ctx, l); err != nil {
 		return nil, err
@@ -72,7 +74,7 @@ func newKeyboard(ctx context.Context, l *link) (*keyboard, error) {
 	// One who was killed may have left keys lent.
 	if _, orphans, err := k.records(ctx); err != nil || len(orphans) > 0 {
 		if err == nil {
-			err = k.giveBack(ctx)
+			err = k.giveBack(ctx, lockBound)
 		}
 		if err != nil {
 			return nil, err
@@ -81,22 +83,82 @@ func newKeyboard(ctx context.Context, l *link) (*keyboard, error) {
 	return k, nil
 }
 
-// close gives back what is lent, when clients have read what was typed or had the time to.
-func (k *keyboard) close(ctx context.Context) {
+// ErrUnread is the error of closing a Display while an application has not read what was
+// typed, and has been waited for in vain.
+var ErrUnread = errors.New("an application has not read yet what was typed, and may get other characters in its place")
+
+const (
+	// closePatience is how long closing waits for an application that can say that it has
+	// read what was typed, and has not.
+	closePatience = 30 * time.Second
+
+	// silentPatience is how long closing waits, from the last key on, for one that cannot
+	// say so and has shown nothing of it either.
+	silentPatience = 10 * time.Second
+)
+
+// stop ends whatever still goes on.
+func (k *keyboard) stop() {
 	k.end()
 	k.timer.Stop()
+}
+
+// close gives back what is lent, when applications have read what was typed or had the time
+// to. The error is ErrUnread, or the server's when it does not answer a request within a
+// bound or is gone.
+func (k *keyboard) close(bound time.Duration) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.loans) == 0 {
-		return
+		return nil
 	}
-	if rest := time.Until(k.lastUsed.Add(grace)); rest > 0 {
-		if read, err := k.hasBeenRead(ctx, k.windows, rest); err == nil && read == cannotTell {
-			_ = k.pause(ctx, time.Until(k.lastUsed.Add(grace)), 300*time.Millisecond)
+	unread := k.awaitReaders(bound)
+	if unread != nil && !errors.Is(unread, ErrUnread) {
+		return unread
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	// Where it fails, the next connection does it.
+	return errors.Join(unread, k.giveBack(ctx, lockBound))
+}
+
+// awaitReaders waits for applications to read what was typed.
+func (k *keyboard) awaitReaders(bound time.Duration) error {
+	began := time.Now()
+	for {
+		const moment = 500 * time.Millisecond
+		r, err := func() (reading, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), bound)
+			defer cancel()
+			r, err := k.hasBeenRead(ctx, k.windows, moment)
+			if err != nil || r.unread || len(r.silent) == 0 {
+				return r, err
+			}
+			rest := min(moment, time.Until(k.lastUsed.Add(silentPatience)))
+			if shown, err := k.echoed(ctx, r.silent, k.lastUsed, rest, echoQuiet); shown || err != nil {
+				return reading{}, err
+			}
+			return r, nil
+		}()
+		switch {
+		case err != nil || r.isRead():
+			return err
+		case r.unread && time.Since(began) >= k.closePatience:
+			return ErrUnread
+		case !r.unread && time.Since(k.lastUsed) >= silentPatience:
+			return nil
+		}
+		select {
+		case <-k.done:
+			return computer.ErrClosed
+		default:
 		}
 	}
-	_ = k.giveBack(ctx) // with the connection gone, the next one does it
 }
+
+// echoQuiet is how long an application that has redrawn something must have been quiet since
+// for all that was typed to have been read, as far as can be told.
+const echoQuiet = 300 * time.Millisecond
 
 // expire gives back what is lent when it has not been used for a while. It runs on a timer.
 func (k *keyboard) expire() {
@@ -117,15 +179,26 @@ func (k *keyboard) expire() {
 		again(time.Second) // one of them is held down
 		return
 	}
+	// Send must not be kept waiting for long.
 	const moment = 100 * time.Millisecond
-	read, err := k.hasBeenRead(ctx, k.windows, moment)
-	if err == nil && read == isUnread && idle < patience {
+	r, err := k.hasBeenRead(ctx, k.windows, moment)
+	if err == nil && (r.unread || !k.echoes.seen(r.silent, k.lastUsed, echoQuiet)) && idle < k.patience() {
 		again(time.Second)
 		return
 	}
-	if k.giveBack(ctx) != nil && k.closing.Err() == nil {
+	if k.giveBack(ctx, moment) != nil && k.closing.Err() == nil {
 		again(time.Second)
 	}
+}
+
+// patience is how long applications that may not have read what was typed are waited for.
+func (k *keyboard) patience() time.Duration {
+	for code := range k.loans {
+		if hasPurpose(code) {
+			return placePatience
+		}
+	}
+	return patience
 }
 
 // stroke is how to make a symbol: a key, and the modifier keys that must be down with it.
@@ -165,7 +238,7 @@ func (k *keyboard) stroke(ctx context.Context, key computer.Key) (stroke, error)
 	}
 	if _, has := k.slots[key]; !has {
 		if err := k.room(ctx, [][2]computer.Key{withCase(key)}); err != nil {
-			if errors.Is(err, errNoSpare) || errors.Is(err, errHung) {
+			if errors.Is(err, errNoSpare) || errors.Is(err, errHung) || errors.Is(err, errLocked) {
 				return stroke{}, &computer.InputError{Text: fmt.Sprintf("there is no key for %v: %v", key, err)}
 			}
 			return stroke{}, err
@@ -232,13 +305,16 @@ func (k *keyboard) atPlace(ctx context.Context, key computer.Key, place xproto.K
 	pair := withCase(key)
 	if l := k.loans[place]; l == nil || !l.lent.equal(lentRow(pair[0], pair[1])) {
 		// What was typed with the key before must be read before it makes something else.
-		if err := k.handled(ctx, weakBound, weakQuiet); err != nil {
+		if err := k.handled(ctx, k.lastUsed, weakBound, weakQuiet); err != nil {
 			if errors.Is(err, errHung) {
 				err = &computer.InputError{Text: fmt.Sprintf("there is no key for %v: %v", key, err)}
 			}
 			return stroke{}, false, err
 		}
 		if ok, err := k.lendPlace(ctx, place, pair); err != nil || !ok {
+			if errors.Is(err, errLocked) {
+				err = &computer.InputError{Text: fmt.Sprintf("there is no key for %v: %v", key, err)}
+			}
 			return stroke{}, false, err
 		}
 	}
@@ -260,10 +336,13 @@ func (k *keyboard) atPlace(ctx context.Context, key computer.Key, place xproto.K
 
 // used says that lent keys are about to be used, and sees to it that they are given back.
 func (k *keyboard) used(ctx context.Context) {
-	k.lastUsed = time.Now()
-	if window, err := k.focused(ctx); err == nil && !slices.Contains(k.windows, window) {
-		k.windows = append(k.windows, window)
+	if window, err := k.focused(ctx); err == nil {
+		_ = k.follow(ctx, window) // without it, it takes longer
+		if !slices.Contains(k.windows, window) {
+			k.windows = append(k.windows, window)
+		}
 	}
+	k.lastUsed = time.Now()
 	k.timer.Reset(grace)
 }
 
@@ -273,7 +352,7 @@ func (k *keyboard) room(ctx context.Context, pairs [][2]computer.Key) error {
 	if !errors.Is(err, errNoSpare) || len(k.loans) == 0 {
 		return err
 	}
-	if err := k.handled(ctx, weakBound, weakQuiet); err != nil {
+	if err := k.handled(ctx, k.lastUsed, weakBound, weakQuiet); err != nil {
 		return err
 	}
 	_, err = k.lend(ctx, pairs, true)

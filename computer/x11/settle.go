@@ -38,9 +38,10 @@ const (
 // settler watches what changes on the screen.
 type settler struct {
 	*link
-	quiet time.Duration
-	watch bool // the display has DAMAGE
-	id    damage.Damage
+	quiet  time.Duration
+	watch  bool    // the display has DAMAGE
+	echoes *echoes // to be told of every redraw
+	id     damage.Damage
 
 	repair     chan struct{} // wakes the goroutine that repairs
 	repairOnce sync.Once
@@ -48,7 +49,6 @@ type settler struct {
 
 	mu      sync.Mutex
 	new     redraws     // not yet looked at
-	last    time.Time   // of any redraw
 	told    time.Time   // when input was sent last
 	due     bool        // Settle has not yet been called since
 	pressed bool        // among it was a press of a mouse button
@@ -97,7 +97,7 @@ const repairPause = 100 * time.Millisecond
 
 // newSettler must be called before the link listens.
 func (d *Display) newSettler(ctx context.Context) (*settler, error) {
-	s := &settler{link: d.link, quiet: d.options.Quiet, repair: make(chan struct{}, 1), redrawn: make(chan struct{}, 1)}
+	s := &settler{link: d.link, quiet: d.options.Quiet, echoes: &d.keyboard.echoes, repair: make(chan struct{}, 1), redrawn: make(chan struct{}, 1)}
 	event, present, err := d.extension(ctx, "DAMAGE")
 	if err != nil {
 		return nil, err
@@ -131,6 +131,7 @@ func (d *Display) newSettler(ctx context.Context) (*settler, error) {
 	if err := d.remember(ctx, s); err != nil {
 		return nil, err
 	}
+	d.keyboard.watched = true
 	d.handlers[event+damage.Notify] = s.damage
 	return s, nil
 }
@@ -171,12 +172,13 @@ func (s *settler) damage(event []byte) {
 	at := func(i int) int { return int(binary.LittleEndian.Uint16(event[i:])) }
 	area := image.Rect(0, 0, at(20), at(22)).Add(image.Pt(int(int16(at(16))), int(int16(at(18)))))
 	s.mu.Lock()
-	s.last = time.Now()
-	s.new.add(area, image.Pt(at(28), at(30)), s.last)
+	now := time.Now()
+	s.new.add(area, image.Pt(at(28), at(30)), now)
 	for i := range s.left {
-		s.left[i].redrawn(area, s.last)
+		s.left[i].redrawn(area, now)
 	}
 	s.mu.Unlock()
+	s.echoes.redrawn(area, now)
 	s.repairOnce.Do(func() { go s.repairs() })
 	for _, wake := range [...]chan struct{}{s.repair, s.redrawn} {
 		select {
@@ -224,14 +226,6 @@ func (s *settler) sentPress() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pressed = true
-}
-
-// damaged says whether the screen was redrawn after a time, animation included, and when it
-// last was. Without DAMAGE it never was.
-func (s *settler) damaged(since time.Time) (last time.Time, redrawn bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last, s.last.After(since)
 }
 
 // Settle waits, after Send or Type, until the applications under the pointer and with the

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jezek/xgb/xproto"
+
 	"github.com/loupe-tools/loupe/computer"
 	"github.com/loupe-tools/loupe/internal/desktest"
 )
@@ -325,13 +327,15 @@ func TestSettleSeesWindows(t *testing.T) {
 	if err := d.Settle(t.Context()); err != nil { // the window itself has then been seen
 		t.Fatal(err)
 	}
-	before := time.Now()
+	if err := d.keyboard.follow(t.Context(), window); err != nil {
+		t.Fatal(err)
+	}
+	before, watched := time.Now(), []xproto.Window{window}
 	p.fillWindow(window, image.Rect(0, 0, 10, 10), 0x00ff00)
 	desktest.Eventually(t, "the redraw of a window is seen", func() bool {
-		last, redrawn := d.settler.damaged(before)
-		return redrawn && last.After(before)
+		return d.keyboard.echoes.seen(watched, before, 0)
 	})
-	if _, redrawn := d.settler.damaged(time.Now()); redrawn {
+	if d.keyboard.echoes.seen(watched, time.Now(), 0) {
 		t.Error("a redraw is seen that has not happened")
 	}
 }

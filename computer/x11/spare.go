@@ -75,11 +75,22 @@ func decodeRecords(b []uint32) []record {
 }
 
 // alone runs something while the server serves no other client. What it does is done in
-// full even if the context ends meanwhile, unless the server does not answer.
+// full even if the context ends meanwhile, unless the server does not answer. Another
+// program that keeps the display to itself is waited for, and then errLocked is returned.
 func (k *keyboard) alone(ctx context.Context, do func(context.Context) error) error {
+	return k.aloneWithin(ctx, lockBound, do)
+}
+
+// aloneWithin is alone with a bound for the wait for another program.
+func (k *keyboard) aloneWithin(ctx context.Context, bound time.Duration, do func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	unlock, err := k.locker.lock(ctx, bound)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	const extra = 500 * time.Millisecond
 	long, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -87,9 +98,11 @@ func (k *keyboard) alone(ctx context.Context, do func(context.Context) error) er
 		late := time.AfterFunc(extra, cancel)
 		context.AfterFunc(long, func() { late.Stop() })
 	})()
-	xproto.GrabServer(k.x)
-	defer xproto.UngrabServer(k.x)
-	err := do(long)
+	err = do(long)
+	// What was written must be handled before others are served again.
+	if syncErr := k.sync(long); err == nil {
+		err = syncErr
+	}
 	if long.Err() != nil && errors.Is(err, context.Canceled) {
 		return ctx.Err()
 	}
@@ -176,9 +189,10 @@ func (k *keyboard) survey(ctx context.Context) (l *layout, others, orphans []rec
 }
 
 // giveBack makes lent keys what they were before, those of connections that have gone
-// included. Keys that somebody has changed since stay as they are.
-func (k *keyboard) giveBack(ctx context.Context) error {
-	return k.alone(ctx, func(ctx context.Context) error {
+// included. Keys that somebody has changed since stay as they are. The bound is that for
+// another program that keeps the display to itself.
+func (k *keyboard) giveBack(ctx context.Context, bound time.Duration) error {
+	return k.aloneWithin(ctx, bound, func(ctx context.Context) error {
 		l, others, orphans, err := k.survey(ctx)
 		if err != nil {
 			return err
@@ -198,6 +212,7 @@ func (k *keyboard) giveBack(ctx context.Context) error {
 		clear(k.loans)
 		clear(k.slots)
 		k.windows = nil
+		k.echoes.clear()
 		k.last = nil
 		return k.note(ctx, others)
 	})
@@ -505,9 +520,13 @@ func withCase(key computer.Key) [2]computer.Key {
 }
 
 const (
-	// grace is how long a client that cannot be asked gets to read what was typed.
+	// grace is how long keys stay lent after their last use, even if it looks as if what was
+	// typed has been read.
 	grace = 2500 * time.Millisecond
 
-	// patience is how long a client that could answer, but has not, gets.
-	patience = time.Minute
+	// patience is how long a client that has not said that it has read what was typed, and
+	// has not redrawn anything, gets. With a key that makes something of its own it is
+	// placePatience: a person may want it.
+	patience      = time.Minute
+	placePatience = 10 * time.Second
 )

@@ -25,11 +25,13 @@ const (
 	// busyBound is how long another connection's typing is waited for.
 	busyBound = 10 * time.Second
 
-	// An application that cannot say whether it has read what was typed is given weakBound
-	// before keys get other symbols, or until it has redrawn and then been quiet for
-	// weakQuiet. Between other parts of a long text the pause only keeps the server's
-	// memory small.
-	weakBound, weakQuiet = time.Second, 100 * time.Millisecond
+	// An application that cannot say whether it has read what was typed is waited for
+	// before keys get other symbols, until it has redrawn and then been quiet for
+	// weakQuiet. One that shows nothing of it, as for a password, costs weakBound, and on a
+	// display that does not tell of redraws each costs blindBound. Between other parts of a
+	// long text the pause only keeps the server's memory small.
+	weakBound, weakQuiet = 10 * time.Second, 100 * time.Millisecond
+	blindBound           = 2500 * time.Millisecond
 	flowBound, flowQuiet = 100 * time.Millisecond, 20 * time.Millisecond
 
 	// personBound is how long a modifier key that a person holds down is waited for.
@@ -49,11 +51,11 @@ const (
 // respond, which is an InputError too, or when the context ends.
 //
 // Characters that the layout lacks are typed with spare keys, which make other symbols
-// meanwhile. The spare keys are given back when the application has said that it has read
-// the text: before Type returns or some seconds later, at the latest by Close. While Type
-// works, Caps Lock is off, and the keys that Send holds are released; Type presses them again
-// at the end. Type waits for a modifier key that somebody else holds down, for up to a
-// second, and then releases it, for good. Connections that type at the same time take turns.
+// meanwhile. The spare keys are given back when the application has read the text, as far as
+// that can be told: before Type returns or later, at the latest by Close. While Type works,
+// Caps Lock is off, and the keys that Send holds are released; Type presses them again at
+// the end. Type waits for a modifier key that somebody else holds down, for up to a second,
+// and then releases it, for good. Connections that type at the same time take turns.
 func (d *Display) Type(ctx context.Context, text string) (typed int, err error) {
 	k := d.keyboard
 	keys, err := keysOf(text)
@@ -76,15 +78,20 @@ func (d *Display) Type(ctx context.Context, text string) (typed int, err error) 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.acquire(ctx); err != nil {
+		if errors.Is(err, errLocked) {
+			return 0, &computer.InputError{Text: fmt.Sprintf("%v; typed 0 of %d characters", err, len(keys))}
+		}
 		return 0, fmt.Errorf("waiting for a turn to type: %w", err)
 	}
 	defer k.relinquish()
 
-	k.redrawn = d.settler.damaged
+	if len(k.loans) == 0 {
+		k.echoes.clear()
+	}
 	t := &typing{keyboard: k, input: d.input, sent: d.settler.sent, keys: keys}
 	defer t.restore(ctx)
 	err = t.run(ctx)
-	if errors.Is(err, errHung) || errors.Is(err, errNoSpare) {
+	if errors.Is(err, errHung) || errors.Is(err, errNoSpare) || errors.Is(err, errLocked) {
 		err = &computer.InputError{Text: fmt.Sprintf("%v; typed %d of %d characters", err, t.done, len(keys))}
 	}
 	if err != nil && !isInput(err) {
@@ -163,6 +170,7 @@ type typing struct {
 	keys  []computer.Key
 	done  int // how many of them are typed
 
+	started  time.Time
 	unlocked byte             // modifiers that were locked before
 	lifted   []xproto.Keycode // keys that Send held down before
 	waited   bool             // for somebody to let go of modifiers
@@ -175,6 +183,12 @@ func (t *typing) run(ctx context.Context) error {
 		return err
 	}
 	if err := t.lift(ctx); err != nil {
+		return err
+	}
+	t.started = time.Now()
+	if focus, err := t.focused(ctx); err != nil {
+		return err
+	} else if err := t.follow(ctx, focus); err != nil {
 		return err
 	}
 	flow, stuck := 0, 0
@@ -201,7 +215,7 @@ func (t *typing) run(ctx context.Context) error {
 		}
 		if flow += n; flow >= flowSize && t.done < len(t.keys) {
 			flow = 0
-			if err := t.handled(ctx, flowBound, flowQuiet); err != nil {
+			if err := t.handled(ctx, t.started, flowBound, flowQuiet); err != nil {
 				return err
 			}
 		}
@@ -307,16 +321,12 @@ func (t *typing) chunk(ctx context.Context) (n int, err error) {
 		if lent {
 			t.used(ctx)
 		}
+		if n > 0 {
+			t.sent()
+		}
 		return err
 	})
-	if n > 0 {
-		t.sent()
-		// The keys are out, whatever becomes of the wait for the server to say so.
-		if syncErr := t.sync(ctx); syncErr != nil && err == nil {
-			err = syncErr
-		}
-	}
-	return n, err
+	return n, err // the keys are out, whatever became of the wait for the server to say so
 }
 
 func (t *typing) press(codes []xproto.Keycode) {
@@ -334,58 +344,63 @@ func (t *typing) release(codes []xproto.Keycode) {
 // errHung says that an application does not handle its input.
 var errHung = errors.New("the application at the keyboard focus does not respond")
 
-// handled waits until applications have read what was typed: until they say so where they
-// can, else until it looks like it (see pause).
-func (k *keyboard) handled(ctx context.Context, bound, quiet time.Duration) error {
+// handled waits until applications have read what was typed since a time: until they say so
+// where they can, else until it looks like it, up to a bound.
+func (k *keyboard) handled(ctx context.Context, since time.Time, bound, quiet time.Duration) error {
 	focus, err := k.focused(ctx)
 	if err != nil {
 		return err
 	}
-	read, err := k.hasBeenRead(ctx, append(slices.Clone(k.windows), focus), hangBound)
-	switch {
-	case err != nil || read == isRead:
+	if err := k.follow(ctx, focus); err != nil {
 		return err
-	case read == isUnread:
+	}
+	r, err := k.hasBeenRead(ctx, append(slices.Clone(k.windows), focus), hangBound)
+	switch {
+	case err != nil || r.isRead():
+		return err
+	case r.unread:
 		return errHung
 	}
-	return k.pause(ctx, bound, quiet)
+	if !k.watched {
+		bound = min(bound, blindBound)
+	}
+	_, err = k.echoed(ctx, r.silent, since, bound, quiet)
+	return err
 }
 
 // reading says whether what was typed has been read.
-type reading int
+type reading struct {
+	unread bool            // an application that could have said so has not
+	silent []xproto.Window // of applications that cannot
+}
 
-const (
-	cannotTell reading = iota // an application cannot say, and the others have
-	isUnread                  // an application that could have said so has not
-	isRead
-)
+func (r reading) isRead() bool { return !r.unread && len(r.silent) == 0 }
 
 // hasBeenRead asks the applications of windows whether they have read what was typed, and
 // waits for their answers, all together up to a bound.
-func (k *keyboard) hasBeenRead(ctx context.Context, windows []xproto.Window, bound time.Duration) (reading, error) {
+func (k *keyboard) hasBeenRead(ctx context.Context, windows []xproto.Window, bound time.Duration) (r reading, err error) {
 	end := time.Now().Add(bound)
-	all := isRead
 	for _, window := range windows {
-		if window == 0 {
+		if window == 0 || slices.Contains(r.silent, window) {
 			continue // nobody had the focus
 		}
 		answered, supported, err := k.pinger.caughtUp(ctx, window, time.Until(end))
 		switch {
 		case err != nil:
-			return cannotTell, err
-		case supported && !answered:
-			return isUnread, nil
-		case !supported:
+			return reading{}, err
+		case supported:
+			r.unread = r.unread || !answered
+		default:
 			gone, err := k.gone(ctx, window)
 			if err != nil {
-				return cannotTell, err
+				return reading{}, err
 			}
 			if !gone {
-				all = cannotTell
+				r.silent = append(r.silent, window)
 			}
 		}
 	}
-	return all, nil
+	return r, nil
 }
 
 // gone reports whether there is no such window any more.
@@ -399,32 +414,6 @@ func (l *link) gone(ctx context.Context, window xproto.Window) (bool, error) {
 	return false, err
 }
 
-// pause gives an application that cannot be asked the time to read what was typed: until
-// it has redrawn something and then nothing for a while, but not longer than a bound.
-func (k *keyboard) pause(ctx context.Context, bound, quiet time.Duration) error {
-	end := time.NewTimer(bound)
-	defer end.Stop()
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		select {
-		case <-poll.C:
-			if k.redrawn == nil {
-				break
-			}
-			if last, any := k.redrawn(k.lastUsed); any && time.Since(last) >= quiet {
-				return nil
-			}
-		case <-end.C:
-			return nil
-		case <-k.done:
-			return computer.ErrClosed
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // finish gives lent keys back when the application says that it has read the text.
 // Otherwise that is left for later.
 func (t *typing) finish(ctx context.Context) error {
@@ -432,9 +421,9 @@ func (t *typing) finish(ctx context.Context) error {
 	if len(t.loans) == 0 || heldLent {
 		return nil
 	}
-	read, err := t.hasBeenRead(ctx, t.windows, time.Second)
-	if err == nil && read == isRead {
-		err = t.giveBack(ctx)
+	r, err := t.hasBeenRead(ctx, t.windows, time.Second)
+	if err == nil && r.isRead() {
+		err = t.giveBack(ctx, lockBound)
 	}
 	return err
 }
@@ -464,10 +453,11 @@ func (t *typing) unlock(ctx context.Context, l *layout) error {
 	if locked == 0 && l.state.latched == 0 {
 		return nil
 	}
+	t.unlocked |= locked
+	t.input.announceUnlocked(t.unlocked) // for the next one to lock, should we be killed
 	if err := t.xkb.lock(ctx, locked, 0); err != nil {
 		return err
 	}
-	t.unlocked |= locked
 	l.state.locked &^= locked
 	l.state.latched = 0
 	l.strokes, t.last = nil, nil
@@ -481,7 +471,9 @@ func (t *typing) restore(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if t.unlocked != 0 {
-		_ = t.xkb.lock(ctx, t.unlocked, t.unlocked)
+		if t.xkb.lock(ctx, t.unlocked, t.unlocked) == nil {
+			t.input.announceUnlocked(0)
+		}
 	}
 	if len(t.lifted) == 0 {
 		return

@@ -280,12 +280,15 @@ func (k *xkb) write(ctx context.Context, l *layout, rows map[xproto.Keycode]keyR
 // lock locks the given ones of the affected modifiers and unlocks the others of them, and
 // takes back everything that is latched.
 func (k *xkb) lock(ctx context.Context, affected, locked byte) error {
-	request := u16(nil, xkbCoreKbd)
-	request = append(request, affected, locked, 0, 0, 0xff, 0, 0, 0, 0, 0)
-	if err := k.tell(ctx, k.message(5, request...)); err != nil {
+	if err := k.tell(ctx, k.lockRequest(affected, locked)); err != nil {
 		return fmt.Errorf("changing what is locked on the keyboard: %w", err)
 	}
 	return nil
+}
+
+func (k *xkb) lockRequest(affected, locked byte) []byte {
+	request := u16(nil, xkbCoreKbd)
+	return k.message(5, append(request, affected, locked, 0, 0, 0xff, 0, 0, 0, 0, 0)...)
 }
 
 // parseMap takes the answer to a request for the map apart.

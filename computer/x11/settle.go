@@ -23,10 +23,10 @@ const (
 	sameChange     = 8 * time.Millisecond   // what comes closer together is one change
 
 	// In units of Options.Quiet:
-	reactionTime = 6   // how long an application is given to show a first reaction
-	largeQuiet   = 4   // how long the screen must be quiet after a large part has changed
-	pressedTime  = 2.5 // how long it is given after a press that has changed a small part
-	blindWait    = 4   // how long is waited without DAMAGE
+	reactionTime = 6 // how long an application is given to show a first reaction
+	largeQuiet   = 4 // how long the screen must be quiet after a large part has changed
+	pressedTime  = 2 // how long it is given after a press that has changed a small part
+	blindWait    = 4 // how long is waited without DAMAGE
 
 	// A change of fewer squares may be no more than the look of a button that is pressed.
 	pressedSquares = 100
@@ -233,13 +233,14 @@ func (s *settler) sentPress() {
 // the screen that counts has changed for Options.Quiet. Once half of the screen has
 // changed, as when a page is loaded, that is four times Options.Quiet, since large changes
 // come in several bursts. When nothing has changed since the input, applications are given
-// six times Options.Quiet after it to begin, and two and a half times when a mouse button was
-// pressed and fewer than 100 squares (see below) have changed, which may be no more than the
-// look of what was pressed. When nothing was sent since the last Settle it
-// waits for quiet alone, and returns at once on a screen that has been quiet for long
-// enough. The opening of the display counts as a small change, since what happened just
-// before it is not known. It never takes much longer than Options.Bound; that the bound was
-// reached is no error.
+// six times Options.Quiet after it to begin. Nearly every button changes its look when it is
+// pressed; so when a mouse button was pressed and fewer than 100 squares (see below) have
+// changed, they are given twice Options.Quiet.
+//
+// When nothing was sent since the last Settle it waits for quiet alone, and returns at once
+// on a screen that has been quiet for long enough. The opening of the display counts as a
+// small change, since what happened just before it is not known. Settle never takes much
+// longer than Options.Bound; that the bound was reached is no error.
 //
 // What is redrawn is looked at in squares of 16 pixels (larger ones on displays of more
 // than 16 megapixels). A redraw that leaves a square as it was does not count; many
@@ -341,7 +342,7 @@ func (s *settler) reacted(until, told, read time.Time, pressed bool) time.Time {
 	case !s.seen.counted.After(told):
 		until = later(until, told.Add(reactionTime*s.quiet))
 	case pressed && s.seen.changed < pressedSquares:
-		until = later(until, told.Add(time.Duration(pressedTime*float64(s.quiet))))
+		until = later(until, told.Add(pressedTime*s.quiet))
 	}
 	return until
 }

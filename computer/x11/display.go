@@ -32,6 +32,7 @@ type Options struct {
 type Display struct {
 	*link
 	locker  *locker
+	rescuer *rescuer
 	options Options
 	missing []string
 	awake   bool // the screen saver is held off
@@ -81,9 +82,11 @@ func Open(ctx context.Context, name string, o *Options) (*Display, error) {
 	if d.link, err = connect(ctx, name, os.Getenv); err != nil {
 		return nil, err
 	}
-	d.locker = &locker{main: d.link, dial: func(ctx context.Context) (*link, error) { return connect(ctx, name, os.Getenv) }}
+	another := aside{main: d.link, dial: func(ctx context.Context) (*link, error) { return connect(ctx, name, os.Getenv) }}
+	d.locker, d.rescuer = &locker{aside: another}, &rescuer{aside: another}
 	if err := d.prepare(ctx); err != nil {
 		d.locker.close()
+		d.rescuer.close()
 		d.breakOff()
 		return nil, fmt.Errorf("preparing display %s: %w", name, err)
 	}
@@ -144,6 +147,9 @@ func (d *Display) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	err := d.Release(ctx)
+	if d.input != nil {
+		d.input.watch.Stop()
+	}
 	d.keyboard.stop()
 	if ctx.Err() == nil { // else the server does not answer
 		unread := d.keyboard.close(closeTime)
@@ -160,6 +166,7 @@ func (d *Display) Close() error {
 	d.closeCapturer(ctx)
 	d.letSleep(ctx)
 	d.locker.close()
+	d.rescuer.close()
 	d.keep(ctx) // the last: nothing else may be left
 	d.breakOff()
 	<-d.done

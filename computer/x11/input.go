@@ -21,6 +21,8 @@ type input struct {
 	*link
 	keyboard *keyboard
 	mark     *heldMark
+	rescuer  *rescuer
+	watch    *time.Timer // while a button is held
 
 	mu        sync.Mutex // held while requests are written, so that they come in one piece
 	released  int        // how often Release came: what was planned before it is not carried out
@@ -28,6 +30,7 @@ type input struct {
 	written   int        // how often requests were written
 	confirmed int        // up to where the server has handled them
 	pending   outcome    // of what may not have arrived yet; see arrived
+	letGo     []byte     // buttons whose release the server may not have handled
 }
 
 // releaseTime bounds a Release whose context had ended before.
@@ -54,7 +57,9 @@ func (d *Display) readyXTEST(ctx context.Context) error {
 }
 
 func (d *Display) newInput(ctx context.Context) (*input, error) {
-	in := &input{link: d.link, keyboard: d.keyboard}
+	in := &input{link: d.link, keyboard: d.keyboard, rescuer: d.rescuer}
+	in.watch = time.AfterFunc(time.Hour, in.rescue)
+	in.watch.Stop()
 	var err error
 	in.mark, err = newHeldMark(ctx, d.keyboard)
 	return in, err
@@ -162,6 +167,9 @@ func (in *input) prepare(ctx context.Context, events []computer.Event) (steps []
 	steps = make([]step, len(events))
 	for i, e := range events {
 		steps[i].Event = e
+		if e.Kind == computer.ButtonDown && (i+1 == len(events) || events[i+1].Kind != computer.ButtonUp) {
+			in.rescuer.ready(ctx) // it is to stay down
+		}
 		switch e.Kind {
 		case computer.Move:
 			if !e.Point.In(image.Rectangle{Max: p.size}) {
@@ -265,12 +273,24 @@ func (in *input) performPiece(ctx context.Context, steps []step, locked bool, re
 	}
 	w := in.carryOut(actions, next)
 	in.mu.Unlock()
+	if steps[len(steps)-1].Kind == computer.ButtonDown {
+		// Whoever keeps the display to itself at the press should find us idle; see rescuer.
+		idle := time.NewTimer(pressPause)
+		defer idle.Stop()
+		select {
+		case <-idle.C:
+		case <-ctx.Done(): // what is written must be confirmed all the same
+		}
+	}
 	shown, err := in.confirm(w)
 	if err != nil || shown || !steps[0].isMove() {
 		return err
 	}
 	return in.reach(ctx, w.outcome, released)
 }
+
+// pressPause is how long nothing follows the press of a button that stays down.
+const pressPause = 5 * time.Millisecond
 
 // errReleased is the error of a Send that a Release overtook.
 var errReleased = errors.New("everything was released before the input was sent")
@@ -313,6 +333,28 @@ func (in *input) announceUnlocked(bits byte) {
 	in.mark.announceUnlocked(bits)
 }
 
+// rescue releases the buttons that are held, when the server has put the connection to
+// sleep. It runs on a timer for as long as there are any.
+func (in *input) rescue() {
+	in.mu.Lock()
+	buttons := slices.Clone(in.letGo)
+	for _, t := range in.state.all() {
+		if t.kind == heldButton {
+			buttons = append(buttons, t.code)
+		}
+	}
+	in.mu.Unlock()
+	if len(buttons) == 0 {
+		return
+	}
+	in.rescuer.release(buttons)
+	select {
+	case <-in.keyboard.closing.Done():
+	default:
+		in.watch.Reset(rescuePause)
+	}
+}
+
 // writing is a number of requests that have been written together.
 type writing struct {
 	number  int
@@ -335,6 +377,12 @@ func (in *input) carryOut(actions []action, next heldState) writing {
 	in.mark.announce(most)
 	for _, a := range actions {
 		cookies = append(cookies, in.write(a))
+		if a.kind == heldButton && !a.move {
+			in.watch.Reset(rescuePause)
+			if !a.press {
+				in.letGo = append(in.letGo, a.code)
+			}
+		}
 	}
 	in.mark.announce(next.all())
 	in.state = next
@@ -388,6 +436,9 @@ func (in *input) confirm(w writing) (shown bool, err error) {
 	shown, err = in.shows(w.outcome)
 	in.mu.Lock()
 	in.confirmed = max(in.confirmed, w.number) // or it is gone, and so is all that was held
+	if in.confirmed == in.written {
+		in.letGo = nil
+	}
 	in.mu.Unlock()
 	if shown || err != nil {
 		in.noLongerPending(w.outcome)

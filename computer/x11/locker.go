@@ -18,12 +18,8 @@ import (
 // XTEST it is impervious to what others have, our own locker included (see
 // [Display.readyXTEST]).
 type locker struct {
-	main *link
-	dial func(context.Context) (*link, error)
-
+	aside
 	mu     sync.Mutex // held for as long as the display is
-	own    *link      // the connection, once it was needed
-	handle xproto.Pixmap
 	closed bool
 }
 
@@ -95,9 +91,10 @@ func (l *locker) try(ctx context.Context, within time.Duration) error {
 	defer cancel()
 	err := l.connect(bounded)
 	if err == nil {
-		_, err = await(bounded, l.own, func() (*xproto.GetInputFocusReply, error) {
-			xproto.GrabServer(l.own.x)
-			return xproto.GetInputFocus(l.own.x).Reply()
+		own := l.own
+		_, err = await(bounded, own, func() (*xproto.GetInputFocusReply, error) {
+			xproto.GrabServer(own.x)
+			return xproto.GetInputFocus(own.x).Reply()
 		})
 	}
 	if err == nil {
@@ -115,41 +112,6 @@ func (l *locker) try(ctx context.Context, within time.Duration) error {
 		return mainErr
 	}
 	return err
-}
-
-// connect makes the connection, where there is none.
-func (l *locker) connect(ctx context.Context) (err error) {
-	if l.own != nil {
-		return nil
-	}
-	if l.own, err = l.dial(ctx); err != nil {
-		l.own = nil
-		return err
-	}
-	l.own.listen() // or events that go to every client would pile up
-	l.handle, err = await(ctx, l.own, func() (xproto.Pixmap, error) {
-		id, err := xproto.NewPixmapId(l.own.x)
-		if err != nil {
-			return 0, err
-		}
-		return id, xproto.CreatePixmapChecked(l.own.x, 1, id, xproto.Drawable(l.own.root), 1, 1).Check()
-	})
-	return err
-}
-
-// drop ends the connection. Where it has got so far, the server is told to forget it before
-// anything else that is asked on the main connection, so that neither what it may be waiting
-// for comes to it any more, nor does it count as a client.
-func (l *locker) drop() {
-	if l.own == nil {
-		return
-	}
-	if l.handle != 0 {
-		xproto.KillClient(l.main.x, uint32(l.handle))
-	}
-	l.own.breakOff()
-	<-l.own.done
-	l.own, l.handle = nil, 0
 }
 
 // close ends the connection for good.

@@ -141,7 +141,7 @@ func (d *Display) Size(ctx context.Context) (image.Point, error) {
 // waits until applications have read them. One that answers window managers (_NET_WM_PING)
 // and has not read them is waited for up to 30 seconds, and then the error wraps
 // [ErrUnread]. One that does not answer them is waited for until it has redrawn something
-// since, or for 10 seconds after the last character. From the moment that the server does
+// since, or for 6 seconds after the last character. From the moment that the server does
 // not answer, Close takes no longer than some seconds.
 func (d *Display) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)

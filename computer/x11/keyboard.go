@@ -94,7 +94,7 @@ const (
 
 	// silentPatience is how long closing waits, from the last key on, for one that cannot
 	// say so and has shown nothing of it either.
-	silentPatience = 10 * time.Second
+	silentPatience = 6 * time.Second
 )
 
 // stop ends whatever still goes on.

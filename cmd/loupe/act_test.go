@@ -99,11 +99,16 @@ func (d *desk) down() (keys []byte, buttons []int) {
 	return d.server.KeysDown(d.t), buttons
 }
 
-func waitHeld(ts *testscript.TestScript, _ bool, _ []string) {
+func waitHeld(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: held NUMBER")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
 	d := ts.Value("desk").(*desk)
-	desktest.Eventually(d.t, "a key or button is down", func() bool {
+	desktest.Eventually(d.t, args[0]+" keys and buttons are down", func() bool {
 		keys, buttons := d.down()
-		return len(keys)+len(buttons) > 0
+		return len(keys)+len(buttons) == want
 	})
 }
 

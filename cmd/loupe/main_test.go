@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 //	typed TEXT         the terminal's program has read this, in Go's notation, and nothing else
 //	logging            cover the display with a window that logs what happens to it
 //	logged TEXT        the window sees these events, such as "press 1 @10,20 release 1 @10,20"
-//	held               wait until a key or button is down
+//	held NUMBER        wait until so many keys and buttons are down
 //	released           no key and no button is down
 func TestScripts(t *testing.T) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()

@@ -217,11 +217,14 @@ func tesseract(ctx context.Context, env *Env, level Level) []Finding {
 }
 
 // modules has what the charts are drawn with and the package of each.
-var modules = []struct{ name, pkg string }{
+var modules = []module{
 	{"matplotlib", "python3-matplotlib"},
 	{"PIL", "python3-pil"},
 	{"numpy", "python3-numpy"},
 }
+
+// module is something that Python loads, and the package that brings it.
+type module struct{ name, pkg string }
 
 // absent prints those of its arguments that are no modules here, without loading any.
 const absent = `import importlib.util, sys
@@ -229,20 +232,26 @@ print(*[m for m in sys.argv[1:] if importlib.util.find_spec(m) is None])`
 
 func pythonModules(ctx context.Context, env *Env) Finding {
 	f := Finding{Name: "Python and its chart modules", Level: Optional, For: "the demo and the tests"}
-	args := []string{"-c", absent}
-	var packages []string
-	for _, m := range modules {
+	return askPython(ctx, env, f, absent, modules, python+" does not run")
+}
+
+// askPython completes a finding about modules with the help of a Python script, which prints
+// those of its arguments that are missing. Where the script does not run, which the text
+// failed then says, all of them count as missing, and so do the packages that it needs itself.
+func askPython(ctx context.Context, env *Env, f Finding, script string, wanted []module, failed string, needs ...string) Finding {
+	args, all := []string{"-c", script}, needs
+	for _, m := range wanted {
 		args = append(args, m.name)
-		packages = append(packages, m.pkg)
+		all = append(all, m.pkg)
 	}
 	if !env.Exists(python) {
-		f.Packages = packages
+		f.Packages = all
 		return f
 	}
 	out, err := run(ctx, env, python, args...)
 	if err != nil {
-		f.Detail = python + " does not run"
-		f.Packages = packages
+		f.Detail = failed
+		f.Packages = all
 		return f
 	}
 	missing := strings.Fields(string(out))
@@ -251,7 +260,7 @@ func pythonModules(ctx context.Context, env *Env) Finding {
 		return f
 	}
 	f.Detail = "without " + strings.Join(missing, ", ")
-	for _, m := range modules {
+	for _, m := range wanted {
 		if slices.Contains(missing, m.name) {
 			f.Packages = append(f.Packages, m.pkg)
 		}
@@ -270,35 +279,8 @@ print(*[a for a in sys.argv[1:] if absent(*a.split("-"))])`
 // widgets looks for what Python programs show windows with and look into them.
 func widgets(ctx context.Context, env *Env) Finding {
 	f := Finding{Name: "GTK for Python", Level: Optional, For: "make bench-computer and the tests"}
-	libraries := []struct{ name, pkg string }{{"Gtk-3.0", "gir1.2-gtk-3.0"}, {"Atspi-2.0", "gir1.2-atspi-2.0"}}
-	args := []string{"-c", typelibs}
-	all := []string{"python3-gi"}
-	for _, l := range libraries {
-		args = append(args, l.name)
-		all = append(all, l.pkg)
-	}
-	if !env.Exists(python) {
-		f.Packages = all
-		return f
-	}
-	out, err := run(ctx, env, python, args...)
-	if err != nil {
-		f.Detail = "without gi"
-		f.Packages = all
-		return f
-	}
-	missing := strings.Fields(string(out))
-	if len(missing) == 0 {
-		f.OK, f.Detail = true, python
-		return f
-	}
-	f.Detail = "without " + strings.Join(missing, ", ")
-	for _, l := range libraries {
-		if slices.Contains(missing, l.name) {
-			f.Packages = append(f.Packages, l.pkg)
-		}
-	}
-	return f
+	libraries := []module{{"Gtk-3.0", "gir1.2-gtk-3.0"}, {"Atspi-2.0", "gir1.2-atspi-2.0"}}
+	return askPython(ctx, env, f, typelibs, libraries, "without gi", "python3-gi")
 }
 
 // display tells what there is of a display to act on.

@@ -74,32 +74,9 @@ func (e Encoded) Base64Len() int { return base64.StdEncoding.EncodedLen(len(e.Da
 // base64, as JPEG. It returns an error that wraps [ErrEncodedTooLarge] when
 // neither fits. A maxBase64 of 0 means [DefaultMaxBase64].
 func EncodeView(m *image.RGBA, maxBase64 int) (Encoded, error) {
-	return encodeView(m, maxBase64, pngio.Small)
-}
-
-// EncodeScreen is EncodeView for the picture of a screen, which somebody waits for: its
-// PNG files are about a quarter larger and take a third of the time.
-func EncodeScreen(m *image.RGBA, maxBase64 int) (Encoded, error) {
-	e, err := encodeView(m, maxBase64, pngio.Quick)
-	if err != nil || e.MediaType != PNG.MediaType() {
-		return encodeView(m, maxBase64, pngio.Small) // may fit where the larger one does not
-	}
-	return e, nil
-}
-
-func encodeView(m *image.RGBA, maxBase64 int, effort pngio.Effort) (Encoded, error) {
-	if maxBase64 <= 0 {
-		maxBase64 = DefaultMaxBase64
-	}
-	data := &bounded{limit: base64.StdEncoding.DecodedLen(maxBase64)}
-	switch err := pngio.Encode(data, m, effort); {
-	case err == nil:
-		e := Encoded{Data: data.Bytes(), MediaType: PNG.MediaType(), Size: m.Rect.Size()}
-		if e.Base64Len() <= maxBase64 {
-			return e, nil
-		}
-	case !errors.Is(err, errFull):
-		return Encoded{}, err
+	maxBase64 = limitOr(maxBase64)
+	if e, fits, err := encodePNG(m, maxBase64, pngio.Small); fits || err != nil {
+		return e, err
 	}
 	if JPEGAvailable {
 		e, err := EncodeZoom(m)
@@ -115,6 +92,34 @@ func encodeView(m *image.RGBA, maxBase64 int, effort pngio.Effort) (Encoded, err
 		sentence: fmt.Sprintf("an image of %d x %d pixels takes more than %d bytes in a request; use a smaller size",
 			m.Rect.Dx(), m.Rect.Dy(), maxBase64),
 	}
+}
+
+// EncodeScreen is EncodeView for the picture of a screen, which somebody waits for: its
+// PNG files are about a quarter larger and take a third of the time.
+func EncodeScreen(m *image.RGBA, maxBase64 int) (Encoded, error) {
+	if e, fits, err := encodePNG(m, limitOr(maxBase64), pngio.Quick); fits || err != nil {
+		return e, err
+	}
+	return EncodeView(m, maxBase64) // may fit where the larger one does not
+}
+
+func limitOr(maxBase64 int) int {
+	if maxBase64 <= 0 {
+		return DefaultMaxBase64
+	}
+	return maxBase64
+}
+
+// encodePNG encodes m as PNG, and reports whether it fits.
+func encodePNG(m *image.RGBA, maxBase64 int, effort pngio.Effort) (e Encoded, fits bool, err error) {
+	data := &bounded{limit: base64.StdEncoding.DecodedLen(maxBase64)}
+	if err := pngio.Encode(data, m, effort); errors.Is(err, errFull) {
+		return Encoded{}, false, nil
+	} else if err != nil {
+		return Encoded{}, false, err
+	}
+	e = Encoded{Data: data.Bytes(), MediaType: PNG.MediaType(), Size: m.Rect.Size()}
+	return e, e.Base64Len() <= maxBase64, nil
 }
 
 // EncodeZoom encodes m as JPEG, or as PNG in a build that cannot write JPEG.

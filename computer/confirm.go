@@ -41,7 +41,7 @@ func ApproveAll(context.Context, Action) Decision { return Decision{Approved: tr
 // confirm asks whether a command may run. Anything but yes is an error.
 func (t *Toolset) confirm(ctx context.Context, c *command) (err error) {
 	if t.options.Confirm == nil {
-		if reachesKeyboard(c.member) {
+		if ReachesKeyboard(c.member) {
 			t.log.Warn("refused for want of somebody to ask; set Options.Confirm", "member", c.member)
 			return inputErrorf("Refused: there is nobody to confirm what goes to the keyboard.")
 		}

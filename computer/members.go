@@ -47,9 +47,9 @@ func fieldsOf(member string) (fields []field, known bool) {
 	return nil, false
 }
 
-// reachesKeyboard says which members put text or keys into whatever has the focus: those
+// ReachesKeyboard says which members put text or keys into whatever has the focus: those
 // that are refused when there is nobody to ask.
-func reachesKeyboard(member string) bool {
+func ReachesKeyboard(member string) bool {
 	return slices.Contains([]string{"type", "key", "hold_key"}, member)
 }
 

@@ -172,9 +172,7 @@ func (c *actCmd) perform(ctx context.Context, options *computer.Options, turn []
 			err = fmt.Errorf("the display may be left with keys or buttons held: %w", closeErr)
 		}
 	}()
-	if len(display.Missing()) > 0 {
-		c.missing = display.Missing()
-	}
+	c.missing = display.Missing()
 	tools, err := computer.New(display, options)
 	if err != nil {
 		return nil, err

@@ -18,9 +18,6 @@ const (
 	confirmNever  = "never"
 )
 
-// reachesKeyboard has the members that confirmRisky asks about.
-var reachesKeyboard = map[string]bool{"type": true, "key": true, "hold_key": true}
-
 // gate decides on each action of one turn: by policy, or by asking the person at the
 // terminal. Standard input may be the turn, so it is the controlling terminal that is read.
 type gate struct {
@@ -41,7 +38,7 @@ const question = "  Allow it? yes, no [reason], always (every %s of this turn), 
 // confirm is a [computer.Options.Confirm].
 func (g *gate) confirm(ctx context.Context, action computer.Action) computer.Decision {
 	switch {
-	case g.mode == confirmNever, g.mode == confirmRisky && !reachesKeyboard[action.Member], g.always[action.Member]:
+	case g.mode == confirmNever, g.mode == confirmRisky && !computer.ReachesKeyboard(action.Member), g.always[action.Member]:
 		return computer.Decision{Approved: true}
 	case g.stopped:
 		return computer.Decision{Reason: "the person stopped this turn"}

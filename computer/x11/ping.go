@@ -148,20 +148,27 @@ func (l *link) focused(ctx context.Context) (xproto.Window, error) {
 	if focus.Focus == xproto.InputFocusNone {
 		return 0, nil
 	}
-	// The focus is wherever the pointer is.
+	return l.underPointer(ctx) // the focus is wherever the pointer is
+}
+
+// underPointer returns the innermost window that the pointer is in, or 0.
+func (l *link) underPointer(ctx context.Context) (xproto.Window, error) {
 	return await(ctx, l, func() (xproto.Window, error) {
-		under := xproto.Window(0)
+		inner := xproto.Window(0)
 		for w, depth := l.root, 0; depth < 64; depth++ {
 			at, err := xproto.QueryPointer(l.x, w).Reply()
-			if err != nil || at.Child == 0 {
-				if isRefusal(err) {
+			if err != nil {
+				if isRefusal(err) { // the window has gone
 					err = nil
 				}
-				return under, err
+				return inner, err
 			}
-			w, under = at.Child, at.Child
+			if at.Child == 0 {
+				break
+			}
+			w, inner = at.Child, at.Child
 		}
-		return under, nil
+		return inner, nil
 	})
 }
 

@@ -434,27 +434,6 @@ func (d *Display) awaitReaders(ctx context.Context, end time.Time) {
 	}
 }
 
-// underPointer returns the innermost window that the pointer is in, or 0.
-func (d *Display) underPointer(ctx context.Context) (xproto.Window, error) {
-	return await(ctx, d.link, func() (xproto.Window, error) {
-		inner := xproto.Window(0)
-		for w, depth := d.root, 0; depth < 64; depth++ {
-			at, err := xproto.QueryPointer(d.x, w).Reply()
-			if err != nil {
-				if isRefusal(err) { // the window has gone
-					err = nil
-				}
-				return inner, err
-			}
-			if at.Child == 0 {
-				break
-			}
-			w, inner = at.Child, at.Child
-		}
-		return inner, nil
-	})
-}
-
 // history remembers where and when the screen has changed, in squares.
 type history struct {
 	size    image.Point // of the display

@@ -64,13 +64,18 @@ type link struct {
 	broken   sync.Once
 }
 
-// connect connects to a display.
+// connect connects to the display of a name.
 func connect(ctx context.Context, name string, getenv func(string) string) (*link, error) {
-	prepareLibrary()
 	a, err := parseName(name)
 	if err != nil {
 		return nil, err
 	}
+	return a.connect(ctx, getenv)
+}
+
+// connect connects to the display.
+func (a address) connect(ctx context.Context, getenv func(string) string) (*link, error) {
+	prepareLibrary()
 	socket, x, err := a.greet(ctx, getenv)
 	for try := 1; try < greetTries && hungUp(err); try++ {
 		// A server that starts afresh, since its last client has left, hangs up on those
@@ -91,7 +96,7 @@ func connect(ctx context.Context, name string, getenv func(string) string) (*lin
 	l := &link{x: x, socket: socket, setup: xproto.Setup(x), handlers: map[byte]func([]byte){}, done: make(chan struct{})}
 	if a.screen >= len(l.setup.Roots) {
 		l.breakOff()
-		return nil, fmt.Errorf("display %s has no screen %d, only %d", name, a.screen, len(l.setup.Roots))
+		return nil, fmt.Errorf("display %s has no screen %d, only %d", a.name, a.screen, len(l.setup.Roots))
 	}
 	l.screen = &l.setup.Roots[a.screen]
 	l.root = l.screen.Root
@@ -123,6 +128,10 @@ func (a address) greet(ctx context.Context, getenv func(string) string) (net.Con
 	case err == nil:
 		return socket, x, nil
 	case ctx.Err() == nil && !hungUp(err):
+		if a.given != nil {
+			err = &connectError{ErrRefused, fmt.Sprintf("display %s refused the connection: its authority is another one", a.name), err}
+			break
+		}
 		err = &connectError{ErrRefused, fmt.Sprintf("display %s refused the connection; XAUTHORITY must name the file with its authority", a.name), err}
 	default:
 		err = a.dialError(errors.Join(ctx.Err(), err))

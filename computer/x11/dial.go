@@ -21,6 +21,8 @@ type address struct {
 	number  int
 	screen  int
 	hasPath bool
+
+	given *Options // whose Dial and Cookie stand in place of all but the name
 }
 
 // parseName parses a display name such as ":1", "host:1.0" or "unix:1".
@@ -56,6 +58,9 @@ func parseName(name string) (address, error) {
 
 // dial connects to the display's server.
 func (a address) dial(ctx context.Context) (net.Conn, error) {
+	if a.given != nil {
+		return a.given.Dial(ctx)
+	}
 	var dialer net.Dialer
 	if a.host != "" {
 		return dialer.DialContext(ctx, "tcp", net.JoinHostPort(a.host, strconv.Itoa(6000+a.number)))
@@ -77,6 +82,9 @@ func (a address) dial(ctx context.Context) (net.Conn, error) {
 // cookie returns the MIT-MAGIC-COOKIE-1 for the display from the user's authority file,
 // or nil: a server may take connections without one.
 func (a address) cookie(getenv func(string) string) []byte {
+	if a.given != nil {
+		return a.given.Cookie
+	}
 	path := getenv("XAUTHORITY")
 	if path == "" {
 		if home := getenv("HOME"); home != "" {
@@ -170,8 +178,10 @@ func (a address) dialError(err error) error {
 		return fmt.Errorf("connecting to display %s: %w", a.name, err)
 	case hungUp(err):
 		return &connectError{nil, fmt.Sprintf("display %s closed the connection at once; it may be ending, or have too many clients", a.name), err}
-	case errors.Is(err, os.ErrPermission):
+	case errors.Is(err, os.ErrPermission) && a.given == nil:
 		return &connectError{ErrRefused, fmt.Sprintf("the socket of display %s belongs to another user; run as that user", a.name), err}
+	case a.given != nil:
+		return &connectError{ErrNoDisplay, fmt.Sprintf("display %s cannot be reached; it has ended, or is ending", a.name), err}
 	case a.host != "":
 		return &connectError{ErrNoDisplay, fmt.Sprintf("there is no display %s to connect to; check the name, and that its server listens on the network", a.name), err}
 	case a.hasPath:

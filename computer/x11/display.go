@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"net"
 	"os"
 	"time"
 
@@ -25,6 +26,15 @@ type Options struct {
 	// NoSharedMemory makes captures come through the socket, as they do on a display
 	// without MIT-SHM or on another machine.
 	NoSharedMemory bool
+
+	// Dial, when set, makes each connection to the server: the first, and further ones
+	// while the Display is open. The name that Open is given is then only what messages
+	// call the display. It may be called by several goroutines at once.
+	Dial func(context.Context) (net.Conn, error)
+
+	// Cookie is the MIT-MAGIC-COOKIE-1 to show to a server reached by Dial. Without Dial
+	// it is not used.
+	Cookie []byte
 }
 
 // Display is an X display. It is a [computer.Desktop] and a [computer.Settler]. It is used
@@ -72,25 +82,36 @@ func Open(ctx context.Context, name string, o *Options) (*Display, error) {
 	if d.options.Bound <= 0 {
 		d.options.Bound = 2 * time.Second
 	}
-	if name == "" {
-		name = os.Getenv("DISPLAY")
-	}
-	if name == "" {
-		return nil, &connectError{kind: ErrNoDisplay, sentence: "no display is named and DISPLAY is not set; name one, such as :1"}
-	}
-	var err error
-	if d.link, err = connect(ctx, name, os.Getenv); err != nil {
+	a, err := d.options.address(name)
+	if err != nil {
 		return nil, err
 	}
-	another := aside{main: d.link, dial: func(ctx context.Context) (*link, error) { return connect(ctx, name, os.Getenv) }}
+	if d.link, err = a.connect(ctx, os.Getenv); err != nil {
+		return nil, err
+	}
+	another := aside{main: d.link, dial: func(ctx context.Context) (*link, error) { return a.connect(ctx, os.Getenv) }}
 	d.locker, d.rescuer = &locker{aside: another}, &rescuer{aside: another}
 	if err := d.prepare(ctx); err != nil {
 		d.locker.close()
 		d.rescuer.close()
 		d.breakOff()
-		return nil, fmt.Errorf("preparing display %s: %w", name, err)
+		return nil, fmt.Errorf("preparing display %s: %w", a.name, err)
 	}
 	return d, nil
+}
+
+// address is where the display of a name is, or of an empty one.
+func (o *Options) address(name string) (address, error) {
+	if o.Dial != nil {
+		return address{name: name, given: o}, nil
+	}
+	if name == "" {
+		name = os.Getenv("DISPLAY")
+	}
+	if name == "" {
+		return address{}, &connectError{kind: ErrNoDisplay, sentence: "no display is named and DISPLAY is not set; name one, such as :1"}
+	}
+	return parseName(name)
 }
 
 // prepare sets up the parts of a connected display, in the order of their dependence.

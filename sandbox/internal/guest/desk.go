@@ -1,0 +1,310 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+)
+
+// desk is the desktop on a display that runs: window manager, panel, applications.
+type desk struct {
+	guest  *guest
+	config *Config
+	server *program
+	began  time.Time
+
+	x       *xgb.Conn
+	root    xproto.Window
+	atoms   map[string]xproto.Atom
+	changes chan struct{} // the root window's properties, or a window, have changed
+
+	mu   sync.Mutex
+	apps []*app
+	seen map[xproto.Window]bool
+}
+
+// app is an application that was started.
+type app struct {
+	App
+	program *program
+	began   time.Time
+	shown   bool // its first window was
+}
+
+// run brings the desktop up and watches it until the context ends.
+func (d *desk) run(ctx context.Context) {
+	if err := d.bring(ctx); err != nil {
+		if ctx.Err() == nil {
+			d.guest.host.Event(EventFailed, Failed{Text: err.Error()})
+		}
+		return
+	}
+	d.watch(ctx)
+}
+
+func (d *desk) bring(ctx context.Context) error {
+	if err := d.connect(); err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, d.x.Close)
+	manager, err := d.startManager(ctx)
+	if err != nil {
+		return err
+	}
+	if len(d.config.Panel) > 0 {
+		d.keep(ctx, d.config.Panel)
+		if err := d.until(ctx, "the panel was not drawn", d.hasPanel); err != nil {
+			return err
+		}
+	}
+	d.guest.host.Event(EventReady, Ready{Manager: manager, Took: time.Since(d.began)})
+	for _, a := range d.config.Apps {
+		d.startApp(ctx, a)
+	}
+	return nil
+}
+
+// connect connects to the display as any program, and sets what is the display's own: the
+// background, the resources.
+func (d *desk) connect() error {
+	xgb.Logger.SetOutput(discard{})
+	// The library finds the cookie by this process's own environment.
+	if err := os.Setenv("XAUTHORITY", authorityPath(d.config)); err != nil {
+		return err
+	}
+	var err error
+	if d.x, err = xgb.NewConnDisplay(d.guest.display); err != nil {
+		return fmt.Errorf("the display refuses its own user: %w", err)
+	}
+	d.root = xproto.Setup(d.x).DefaultScreen(d.x).Root
+	d.atoms, d.seen = map[string]xproto.Atom{}, map[xproto.Window]bool{}
+	for _, name := range []string{"_NET_SUPPORTING_WM_CHECK", "_NET_CLIENT_LIST", "_NET_WM_WINDOW_TYPE", "_NET_WM_WINDOW_TYPE_DOCK", "_NET_WM_PID", "_NET_WM_NAME", "UTF8_STRING"} {
+		reply, err := xproto.InternAtom(d.x, false, uint16(len(name)), name).Reply()
+		if err != nil {
+			return fmt.Errorf("naming %s: %w", name, err)
+		}
+		d.atoms[name] = reply.Atom
+	}
+	xproto.ChangeWindowAttributes(d.x, d.root, xproto.CwBackPixel|xproto.CwEventMask,
+		[]uint32{d.config.Colour, xproto.EventMaskPropertyChange | xproto.EventMaskSubstructureNotify})
+	xproto.ClearArea(d.x, false, d.root, 0, 0, 0, 0)
+	if text := d.config.Resources; text != "" {
+		xproto.ChangeProperty(d.x, xproto.PropModeReplace, d.root, xproto.AtomResourceManager, xproto.AtomString, 8, uint32(len(text)), []byte(text))
+	}
+	d.changes = make(chan struct{}, 1)
+	d.guest.tasks.Go(func() {
+		for {
+			event, failure := d.x.WaitForEvent()
+			if event == nil && failure == nil { // the connection has ended
+				return
+			}
+			select {
+			case d.changes <- struct{}{}:
+			default: // one is waiting to be seen
+			}
+		}
+	})
+	return nil
+}
+
+// bringTime bounds each step of bringing a desktop up.
+const bringTime = 30 * time.Second
+
+// until waits until something holds on the display, looking whenever something has changed.
+// What changes within a window is not told, so it looks from time to time too.
+func (d *desk) until(ctx context.Context, otherwise string, holds func() bool) error {
+	deadline := time.NewTimer(bringTime)
+	defer deadline.Stop()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for !holds() {
+		select {
+		case <-d.changes:
+		case <-look.C:
+		case <-d.server.done:
+			return d.serverEnded()
+		case <-deadline.C:
+			return fmt.Errorf("%s within %v", otherwise, bringTime)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (d *desk) serverEnded() error {
+	text := "the display's server (Xvfb) " + d.server.how()
+	if said := lastLine(d.server.output.String()); said != "" {
+		text += "; it said: " + said
+	}
+	return errors.New(text)
+}
+
+// startManager starts the first window manager that there is, and waits until it announces
+// itself.
+func (d *desk) startManager(ctx context.Context) (string, error) {
+	for _, command := range d.config.Managers {
+		if _, err := lookPath(command[0], d.guest.env); err != nil {
+			continue
+		}
+		d.keep(ctx, command)
+		return command[0], d.until(ctx, command[0]+" did not take the display over", d.hasManager)
+	}
+	return "", errors.New("there is no window manager; install mutter or openbox")
+}
+
+// keep runs a part of the desktop and starts it again when it ends, but not for ever.
+func (d *desk) keep(ctx context.Context, command []string) {
+	const tries = 3
+	d.guest.tasks.Go(func() {
+		for try := range tries {
+			p, err := d.guest.start(&exec.Cmd{Path: command[0], Args: command})
+			exit := Exit{Name: command[0], Code: -1, Restart: try < tries-1}
+			if err != nil {
+				exit.Text, exit.Restart = err.Error(), false
+			} else {
+				select {
+				case <-p.done:
+				case <-ctx.Done():
+					return
+				}
+				exit.Code, _ = p.code()
+				exit.Text, exit.Output = command[0]+" "+p.how(), p.output.String()
+			}
+			if d.ended() || ctx.Err() != nil { // with the display, which says more
+				return
+			}
+			d.guest.host.Event(EventExit, exit)
+			if !exit.Restart {
+				return
+			}
+		}
+	})
+}
+
+// ended reports whether the display has.
+func (d *desk) ended() bool {
+	select {
+	case <-d.server.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// startApp starts an application and watches for its end.
+func (d *desk) startApp(ctx context.Context, a App) {
+	running := &app{App: a, began: time.Now()}
+	p, err := d.guest.start(&exec.Cmd{Path: a.Command[0], Args: a.Command})
+	if err != nil {
+		d.guest.host.Event(EventExit, Exit{Name: a.Name, App: true, Early: true, Code: -1, Text: err.Error()})
+		return
+	}
+	running.program = p
+	d.mu.Lock()
+	d.apps = append(d.apps, running)
+	d.mu.Unlock()
+	d.guest.tasks.Go(func() {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return
+		}
+		if d.ended() {
+			return
+		}
+		code, _ := p.code()
+		d.mu.Lock()
+		early := !running.shown
+		d.mu.Unlock()
+		if early && code == 0 {
+			return // a launcher, whose application goes on
+		}
+		d.guest.host.Event(EventExit, Exit{Name: a.Name, App: true, Early: early, Code: code, Text: a.Name + " " + p.how(), Output: p.output.String()})
+	})
+}
+
+// watch reports first windows, and the end of the display.
+func (d *desk) watch(ctx context.Context) {
+	for {
+		d.findWindows()
+		select {
+		case <-d.changes:
+		case <-d.server.done:
+			d.guest.host.Event(EventFailed, Failed{Text: d.serverEnded().Error()})
+			return
+		case <-ctx.Done():
+			d.server.signal(syscall.SIGKILL)
+			return
+		}
+	}
+}
+
+// findWindows tells of the first windows of applications.
+func (d *desk) findWindows() {
+	for _, window := range d.windows(d.root, "_NET_CLIENT_LIST") {
+		if d.seen[window] {
+			continue
+		}
+		instance, class := d.class(window)
+		if instance == "" && class == "" {
+			continue // it has just been made
+		}
+		d.seen[window] = true
+		pid := d.cardinal(window, "_NET_WM_PID")
+		if a := d.owner(instance, class, pid); a != nil {
+			d.guest.host.Event(EventWindow, Window{App: a.Name, Title: d.title(window), Took: time.Since(a.began)})
+		}
+	}
+}
+
+// owner finds the application that has no window yet and whose window this is, and marks it.
+func (d *desk) owner(instance, class string, pid int) *app {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var found *app
+	for _, a := range d.apps {
+		if a.shown {
+			continue
+		}
+		for _, c := range a.Class {
+			if strings.EqualFold(c, instance) || strings.EqualFold(c, class) {
+				a.shown = true
+				return a
+			}
+		}
+		if found == nil && pid > 0 && (a.program.cmd.Process.Pid == pid || contains(Descendants(a.program.cmd.Process.Pid), pid)) {
+			found = a
+		}
+	}
+	if found == nil { // an application whose class nobody knows takes what nobody else has
+		for _, a := range d.apps {
+			if !a.shown && len(a.Class) == 0 {
+				found = a
+				break
+			}
+		}
+	}
+	if found != nil {
+		found.shown = true
+	}
+	return found
+}
+
+func contains(pids []int, pid int) bool {
+	for _, p := range pids {
+		if p == pid {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,113 @@
+package guest
+
+import (
+	"strings"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+)
+
+// discard is where the protocol library's own words go.
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// property reads a property of a window, up to 64 KiB of it. One that is gone has none.
+func (d *desk) property(window xproto.Window, name xproto.Atom) []byte {
+	reply, err := xproto.GetProperty(d.x, false, window, name, xproto.GetPropertyTypeAny, 0, 16<<10).Reply()
+	if err != nil {
+		return nil
+	}
+	return reply.Value
+}
+
+// windows reads a property that lists windows.
+func (d *desk) windows(window xproto.Window, name string) []xproto.Window {
+	value := d.property(window, d.atoms[name])
+	var found []xproto.Window
+	for ; len(value) >= 4; value = value[4:] {
+		found = append(found, xproto.Window(xgb.Get32(value)))
+	}
+	return found
+}
+
+func (d *desk) cardinal(window xproto.Window, name string) int {
+	value := d.property(window, d.atoms[name])
+	if len(value) < 4 {
+		return 0
+	}
+	return int(xgb.Get32(value))
+}
+
+// class returns a window's WM_CLASS.
+func (d *desk) class(window xproto.Window) (instance, class string) {
+	instance, rest, _ := strings.Cut(string(d.property(window, xproto.AtomWmClass)), "\x00")
+	class, _, _ = strings.Cut(rest, "\x00")
+	return instance, class
+}
+
+// title returns what a window calls itself.
+func (d *desk) title(window xproto.Window) string {
+	title := d.property(window, d.atoms["_NET_WM_NAME"])
+	if len(title) == 0 {
+		title = d.property(window, xproto.AtomWmName)
+	}
+	return strings.ToValidUTF8(string(title), "\ufffd")
+}
+
+// hasManager reports whether a window manager has announced itself: the root window names a
+// window that names itself.
+func (d *desk) hasManager() bool {
+	check := d.windows(d.root, "_NET_SUPPORTING_WM_CHECK")
+	if len(check) != 1 {
+		return false
+	}
+	itself := d.windows(check[0], "_NET_SUPPORTING_WM_CHECK")
+	return len(itself) == 1 && itself[0] == check[0]
+}
+
+// hasPanel reports whether a panel is shown and has drawn something: its pixels are not all
+// the same.
+func (d *desk) hasPanel() bool {
+	for _, window := range d.windows(d.root, "_NET_CLIENT_LIST") {
+		if d.isDrawnDock(window) {
+			return true
+		}
+	}
+	tree, err := xproto.QueryTree(d.x, d.root).Reply()
+	if err != nil {
+		return false
+	}
+	for _, window := range tree.Children {
+		if d.isDrawnDock(window) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *desk) isDrawnDock(window xproto.Window) bool {
+	kinds := d.windows(window, "_NET_WM_WINDOW_TYPE")
+	if len(kinds) == 0 || xproto.Atom(kinds[0]) != d.atoms["_NET_WM_WINDOW_TYPE_DOCK"] {
+		return false
+	}
+	attributes, err := xproto.GetWindowAttributes(d.x, window).Reply()
+	if err != nil || attributes.MapState != xproto.MapStateViewable {
+		return false
+	}
+	geometry, err := xproto.GetGeometry(d.x, xproto.Drawable(window)).Reply()
+	if err != nil {
+		return false
+	}
+	pixels, err := xproto.GetImage(d.x, xproto.ImageFormatZPixmap, xproto.Drawable(window), 0, 0, geometry.Width, min(geometry.Height, 64), ^uint32(0)).Reply()
+	if err != nil || len(pixels.Data) < 8 {
+		return false
+	}
+	first := xgb.Get32(pixels.Data)
+	for rest := pixels.Data; len(rest) >= 4; rest = rest[4:] {
+		if xgb.Get32(rest) != first {
+			return true
+		}
+	}
+	return false
+}

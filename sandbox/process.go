@@ -1,0 +1,310 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/loupe-tools/loupe/sandbox/internal/apps"
+	"github.com/loupe-tools/loupe/sandbox/internal/bwrap"
+	"github.com/loupe-tools/loupe/sandbox/internal/guest"
+	"github.com/loupe-tools/loupe/sandbox/internal/seccomp"
+)
+
+// process is the process that a desktop hangs on: bubblewrap, or the guest itself where
+// there is no sandbox.
+type process struct {
+	cmd    *exec.Cmd
+	said   *tail
+	user   *user
+	first  int           // process number of the sandbox's first process, as seen from here; 0 without one
+	done   chan struct{} // closed when it has ended and been waited for
+	err    error         // how, set before done is closed
+	killed sync.Once
+}
+
+// launch starts the guest in a sandbox, or alone.
+func launch(p *plan, far *os.File, scratch string) (*process, error) {
+	if !readied.Load() {
+		return nil, errors.New("this program must call sandbox.RunGuest first thing in main")
+	}
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, fmt.Errorf("opening the program to run as guest: %w", err)
+	}
+	files := &inherited{}
+	defer files.close()
+	link := files.add(far)
+	self := files.own(program)
+	pr := &process{said: &tail{}, done: make(chan struct{})}
+	if os.Geteuid() == 0 {
+		if pr.user, err = newUser(); err != nil {
+			return nil, err
+		}
+	}
+	if p.NoSandbox {
+		pr.cmd = &exec.Cmd{Path: fmt.Sprintf("/proc/self/fd/%d", self), Args: []string{"loupe-guest"},
+			Env: []string{guestVariable + "=" + strconv.Itoa(link)}, Dir: scratch}
+	} else if pr.cmd, err = wrapped(p, files, link, self); err != nil {
+		pr.user.free()
+		return nil, err
+	}
+	pr.cmd.Stdout, pr.cmd.Stderr = pr.said, pr.said
+	pr.cmd.WaitDelay = time.Second
+	pr.cmd.ExtraFiles = files.files
+	pr.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if pr.user != nil {
+		pr.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(pr.user.id), Gid: uint32(pr.user.id), NoSetGroups: false}
+		if scratch != "" {
+			if err := os.Chown(scratch, pr.user.id, pr.user.id); err != nil {
+				pr.user.free()
+				return nil, err
+			}
+		}
+	}
+	started := make(chan error)
+	go func() {
+		// bubblewrap is killed when the thread ends that started it, so the thread stays.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := pr.cmd.Start()
+		started <- err
+		if err == nil {
+			pr.err = pr.cmd.Wait()
+		}
+		pr.user.free()
+		close(pr.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", pr.cmd.Path, err)
+	}
+	return pr, nil
+}
+
+// wrapped is the command that runs the guest under bubblewrap.
+func wrapped(p *plan, files *inherited, link, self int) (*exec.Cmd, error) {
+	path, err := exec.LookPath("bwrap")
+	if err != nil {
+		return nil, noSandbox("bubblewrap is not installed", err)
+	}
+	s := &bwrap.Sandbox{
+		ReadOnly: apps.HostPaths(),
+		Disk:     p.Limits.Disk, Temporary: max(p.Limits.Disk/2, 64<<20), Shared: p.Limits.Memory / 4,
+		Env: map[string]string{guestVariable: strconv.Itoa(link)},
+	}
+	// A file that its user could write must not be reached through a descriptor: the
+	// link to it under /proc would lead around the read-only mount. One of root's can be
+	// where the user inside cannot go.
+	if s.GuestFD = self; os.Geteuid() != 0 {
+		if s.Guest, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("finding the program to run as guest: %w", err)
+		}
+	}
+	for _, f := range p.setup.Files() {
+		if strings.HasPrefix(f.Path, "/etc/") {
+			fd, err := files.data(f.Data)
+			if err != nil {
+				return nil, err
+			}
+			s.Files = append(s.Files, bwrap.File{Path: f.Path, FD: fd, Mode: f.Mode})
+		}
+	}
+	filter, err := seccomp.Filter()
+	if err != nil {
+		return nil, noSandbox("there is no filter of system calls for this kind of machine", err)
+	}
+	if s.Seccomp, err = files.data(filter); err != nil {
+		return nil, err
+	}
+	return &exec.Cmd{Path: path, Args: append([]string{"bwrap"}, s.Arguments()...), Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/"}, nil
+}
+
+func noSandbox(why string, cause error) error {
+	return &sentence{kind: ErrNoSandbox, cause: cause,
+		text: why + ", so the desktop cannot be isolated; loupe doctor says what to install, and --no-sandbox does without"}
+}
+
+// find finds the sandbox's first process: bubblewrap's only child.
+func (pr *process) find() []int {
+	tree := guest.Descendants(pr.cmd.Process.Pid)
+	if len(tree) > 0 && pr.cmd.Args[0] == "bwrap" {
+		pr.first = tree[0]
+	}
+	return append([]int{pr.cmd.Process.Pid}, tree...)
+}
+
+// killTime is how long the parts of a desktop may take to end.
+const killTime = 3 * time.Second
+
+// end ends the process and everything in the sandbox, and returns when it has ended.
+func (pr *process) end() {
+	pr.killed.Do(func() {
+		switch {
+		case pr.first > 0:
+			// All others end with the first, and bubblewrap collects it.
+			_ = syscall.Kill(pr.first, syscall.SIGKILL)
+		case pr.cmd.Args[0] == "bwrap":
+			_ = pr.cmd.Process.Kill()
+		}
+	})
+	timer := time.NewTimer(killTime)
+	defer timer.Stop()
+	select {
+	case <-pr.done:
+	case <-timer.C:
+		_ = pr.cmd.Process.Kill()
+		<-pr.done
+	}
+}
+
+// why says why the process ended at once.
+func (pr *process) why() error {
+	<-pr.done
+	said := pr.said.String()
+	last := said[strings.LastIndexByte(said, '\n')+1:]
+	last = strings.TrimPrefix(last, "bwrap: ")
+	if pr.cmd.Args[0] == "bwrap" && (strings.Contains(last, "namespace") || strings.Contains(last, "uid map") || strings.Contains(last, "Operation not permitted")) {
+		return noSandbox("this machine lets no ordinary user make namespaces ("+last+")", pr.err)
+	}
+	if last == "" {
+		last = fmt.Sprint(pr.err)
+	}
+	return &sentence{kind: ErrEnded, text: "the sandbox did not start: " + last, cause: pr.err}
+}
+
+// inherited are descriptors for a child.
+type inherited struct {
+	files []*os.File
+	owned []*os.File
+}
+
+// add adds a file that stays the caller's, and returns its descriptor in the child.
+func (in *inherited) add(f *os.File) int {
+	in.files = append(in.files, f)
+	return 2 + len(in.files)
+}
+
+// own adds a file that close closes.
+func (in *inherited) own(f *os.File) int {
+	in.owned = append(in.owned, f)
+	return in.add(f)
+}
+
+// data adds a file in memory.
+func (in *inherited) data(data []byte) (int, error) {
+	f, err := memoryFile(data)
+	if err != nil {
+		return 0, err
+	}
+	return in.own(f), nil
+}
+
+func (in *inherited) close() {
+	for _, f := range in.owned {
+		_ = f.Close()
+	}
+}
+
+// memoryFile makes a file that is on no disk, to be read from its beginning.
+func memoryFile(data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("loupe", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making a file in memory: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "memory")
+	if _, err = f.Write(data); err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("making a file in memory: %w", err)
+	}
+	return f, nil
+}
+
+// user is a user of the machine that nobody else is, for one desktop of root's.
+type user struct {
+	id   int
+	held net.Listener
+}
+
+// The range that systemd keeps for users that are made up as they are needed.
+const firstUser, lastUser = 61184, 65519
+
+// newUser finds a user number that no process has, and holds it as long as this process
+// lives: a name of the abstract namespace is gone with its socket.
+func newUser() (*user, error) {
+	taken := map[int]bool{}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("looking for a free user: %w", err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+				taken[int(stat.Uid)] = true
+			}
+		}
+	}
+	for range 1000 {
+		id := firstUser + rand.IntN(lastUser-firstUser+1)
+		if taken[id] {
+			continue
+		}
+		if held, err := net.Listen("unix", "@loupe/user/"+strconv.Itoa(id)); err == nil {
+			return &user{id: id, held: held}, nil
+		}
+	}
+	return nil, errors.New("there is no free user to run the desktop as; too many desktops are running")
+}
+
+// free gives the number back. A nil user has none.
+func (u *user) free() {
+	if u != nil {
+		_ = u.held.Close()
+	}
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if extra := len(t.text) - 4<<10; extra > 0 {
+		t.text = append(t.text[:0], t.text[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(string(bytes.TrimSpace(t.text)), "\ufffd")
+}
+
+// scratchFolder makes the folder in which a desktop without a sandbox lives.
+func scratchFolder() (string, error) {
+	dir, err := os.MkdirTemp("", "loupe-")
+	if err != nil {
+		return "", fmt.Errorf("making a folder for the desktop: %w", err)
+	}
+	return filepath.Clean(dir), nil
+}

@@ -1,0 +1,289 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/loupe-tools/loupe/computer/x11"
+	"github.com/loupe-tools/loupe/sandbox/internal/guest"
+	"github.com/loupe-tools/loupe/sandbox/internal/link"
+)
+
+// A published desktop listens on a socket of the abstract namespace, which has no file and is
+// gone with its process. Anybody on the machine can make or dial such a name, so each side
+// looks who the other is before it says a word.
+
+// controlPrefix begins the name of the socket of each desktop of this user.
+func controlPrefix() string { return "@loupe/desktop/" + strconv.Itoa(os.Geteuid()) + "/" }
+
+// reserve listens under the name of a desktop.
+func reserve(name string) (net.Listener, error) {
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: controlPrefix() + name, Net: "unixpacket"})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, &sentence{kind: ErrNameTaken, cause: err,
+			text: fmt.Sprintf("there is a desktop named %s already; choose another name, or end it with: loupe desktop stop %s", name, name)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("publishing the desktop: %w", err)
+	}
+	return l, nil
+}
+
+// Calls of the control socket.
+const (
+	controlInfo   = "info"   // Info
+	controlAttach = "attach" // attached, with a link to the guest
+	controlStop   = "stop"   // answered before the desktop ends
+)
+
+// Info is what is known of a published desktop.
+type Info struct {
+	Name    string      `json:"name"`
+	Size    image.Point `json:"size"` // of the display, in pixels
+	Apps    []string    `json:"apps"`
+	Allow   []string    `json:"allow"`
+	Sandbox bool        `json:"sandbox"`
+	Process int         `json:"process"` // of its owner
+	Started time.Time   `json:"started"`
+}
+
+// attached is what another process needs to use the desktop.
+type attached struct {
+	Info
+	Cookie []byte
+	Inside string
+	Home   string
+}
+
+func (d *Desktop) info() Info {
+	p := d.own.plan
+	return Info{Name: d.name, Size: d.size, Apps: append([]string{}, p.Options.Apps...), Allow: append([]string{}, p.Allow...),
+		Sandbox: !p.NoSandbox, Process: os.Getpid(), Started: d.own.started}
+}
+
+// serveControl answers other processes. Its connections end last of all, so that who asked
+// for the desktop's end can see it.
+func (d *Desktop) serveControl() {
+	for {
+		conn, err := d.own.control.Accept()
+		if err != nil { // release has closed it
+			return
+		}
+		go d.serveClient(conn)
+	}
+}
+
+func (d *Desktop) serveClient(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	socket, ok := conn.(*net.UnixConn)
+	if !ok || checkPeer(socket) != nil {
+		return
+	}
+	file, err := socket.File()
+	if err != nil {
+		return
+	}
+	control, err := link.FromFile(file)
+	if err != nil {
+		return
+	}
+	peer := link.Serve(control, func(ctx context.Context, op string, _ json.RawMessage, files []*os.File) (any, []*os.File, error) {
+		closeAll(files)
+		switch op {
+		case controlInfo:
+			return d.info(), nil, nil
+		case controlAttach:
+			near, err := d.attachment(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			return attached{Info: d.info(), Cookie: d.cookie, Inside: d.inside, Home: d.home()}, []*os.File{near}, nil
+		case controlStop:
+			// The caller sees the end by the end of the link.
+			go d.fail(errStopped)
+			return struct{}{}, nil, nil
+		}
+		return nil, nil, fmt.Errorf("the desktop does not know the call %q", op)
+	})
+	select {
+	case <-peer.Done():
+	case <-d.done:
+		peer.Close()
+	}
+}
+
+var errStopped = &sentence{kind: ErrEnded, text: "the desktop was stopped"}
+
+// attachment gives the guest one end of a new link and returns the other.
+func (d *Desktop) attachment(ctx context.Context) (*os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making a link: %w", err)
+	}
+	near, far := os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link")
+	defer func() { _ = far.Close() }()
+	if _, err := d.peer.Call(ctx, guest.OpAttach, struct{}{}, nil, far); err != nil {
+		_ = near.Close()
+		return nil, err
+	}
+	return near, nil
+}
+
+// checkPeer says whether the other side of a socket is this user, or root.
+func checkPeer(socket *net.UnixConn) error {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var peerErr error
+	if err := raw.Control(func(fd uintptr) { peer, peerErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return err
+	}
+	if peerErr != nil {
+		return peerErr
+	}
+	if peer.Uid != 0 && int(peer.Uid) != os.Geteuid() {
+		return fmt.Errorf("the other side is user %d", peer.Uid)
+	}
+	return nil
+}
+
+// control connects to the owner of a published desktop.
+func control(ctx context.Context, name string) (*link.Peer, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unixpacket", controlPrefix()+name)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) {
+		return nil, &sentence{kind: ErrNoDesktop, cause: err,
+			text: fmt.Sprintf("there is no desktop named %s; loupe desktop list names those that run", name)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
+	}
+	defer func() { _ = conn.Close() }()
+	socket := conn.(*net.UnixConn)
+	if err := checkPeer(socket); err != nil {
+		return nil, &sentence{kind: ErrNoDesktop, cause: err,
+			text: fmt.Sprintf("what answers as the desktop %s belongs to another user", name)}
+	}
+	file, err := socket.File()
+	if err != nil {
+		return nil, err
+	}
+	c, err := link.FromFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return link.Serve(c, nil), nil
+}
+
+// Open connects to a desktop that another process of the same user has published. The error
+// wraps [ErrNoDesktop] when there is none of that name.
+//
+// The context bounds only the opening. A nil o is the zero Options of [x11.Open], whose Dial
+// and Cookie are set here.
+func Open(ctx context.Context, name string, o *x11.Options) (*Desktop, error) {
+	owner, err := control(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer owner.Close()
+	var a attached
+	files, err := owner.Call(ctx, controlAttach, struct{}{}, &a)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
+	}
+	if len(files) != 1 {
+		closeAll(files)
+		return nil, fmt.Errorf("connecting to the desktop %s: it sent no link", name)
+	}
+	conn, err := link.FromFile(files[0])
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
+	}
+	d := &Desktop{name: name, size: a.Size, inside: a.Inside, cookie: a.Cookie, folder: a.Home, peer: link.Serve(conn, nil), done: make(chan struct{})}
+	options := x11.Options{}
+	if o != nil {
+		options = *o
+	}
+	options.Dial, options.Cookie = d.dialDisplay, d.cookie
+	if d.display, err = x11.Open(ctx, name, &options); err != nil {
+		d.peer.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// List returns what is known of the published desktops of this user, by name. One that does
+// not answer before the context ends is left out.
+func List(ctx context.Context) ([]Info, error) {
+	names, err := published()
+	if err != nil {
+		return nil, err
+	}
+	var found []Info
+	for _, name := range names {
+		owner, err := control(ctx, name)
+		if err != nil {
+			continue // it has just ended
+		}
+		var info Info
+		if _, err := owner.Call(ctx, controlInfo, struct{}{}, &info); err == nil {
+			found = append(found, info)
+		}
+		owner.Close()
+	}
+	return found, nil
+}
+
+// published lists the names of this user's desktops.
+func published() ([]string, error) {
+	file, err := os.Open("/proc/net/unix")
+	if err != nil {
+		return nil, fmt.Errorf("looking for desktops: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	var names []string
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		_, name, ok := strings.Cut(lines.Text(), " "+controlPrefix())
+		if ok && checkName(name) == nil && !slices.Contains(names, name) { // once for each connection too
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Stop ends a published desktop of this user and returns when it has ended. The error wraps
+// [ErrNoDesktop] when there is none of that name.
+func Stop(ctx context.Context, name string) error {
+	owner, err := control(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer owner.Close()
+	if _, err := owner.Call(ctx, controlStop, struct{}{}, nil); err != nil && !errors.Is(err, link.ErrEnded) {
+		return fmt.Errorf("stopping the desktop %s: %w", name, err)
+	}
+	select {
+	case <-owner.Done():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stopping the desktop %s: %w", name, ctx.Err())
+	}
+}

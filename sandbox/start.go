@@ -1,0 +1,367 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loupe-tools/loupe/computer/x11"
+	"github.com/loupe-tools/loupe/sandbox/internal/apps"
+	"github.com/loupe-tools/loupe/sandbox/internal/bwrap"
+	"github.com/loupe-tools/loupe/sandbox/internal/egress"
+	"github.com/loupe-tools/loupe/sandbox/internal/guest"
+	"github.com/loupe-tools/loupe/sandbox/internal/link"
+)
+
+// proxyPort is where programs inside look for their proxy.
+const proxyPort = 3128
+
+// Bounds of bringing a desktop up.
+const (
+	startTime  = 30 * time.Second // until it can be used
+	windowTime = 60 * time.Second // until the applications show their windows
+)
+
+// Start starts a desktop and returns when it can be used and each application has shown its
+// first window. The desktop ends with the context, so the context must live as long as the
+// desktop is wanted.
+//
+// A nil o is the zero Options, which are copied. The error is one sentence for a person; it
+// wraps [ErrInvalid], [ErrNoSandbox], [ErrMissing], [ErrNameTaken] or [ErrEnded] where that is
+// what happened. An application that ends before it has shown a window is an error.
+func Start(ctx context.Context, o *Options) (*Desktop, error) {
+	p, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, p)
+}
+
+// owner is what only the process has that started the desktop.
+type owner struct {
+	plan     *plan
+	process  *process
+	scratch  string // without a sandbox
+	proxy    *egress.Proxy
+	control  net.Listener // of a published desktop
+	end      context.CancelFunc
+	tasks    sync.WaitGroup // everything that ends with the desktop
+	events   eventQueue
+	ready    chan guest.Ready
+	windows  chan guest.Window
+	early    chan guest.Exit
+	failed   chan error // why the desktop cannot go on; the first counts
+	released sync.Once
+	started  time.Time
+}
+
+func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
+	own := &owner{plan: p, started: time.Now(),
+		ready: make(chan guest.Ready, 1), windows: make(chan guest.Window, 64),
+		early: make(chan guest.Exit, 64), failed: make(chan error, 1)}
+	d := &Desktop{name: p.Name, size: p.Size, own: own, done: make(chan struct{})}
+	if d.cookie = make([]byte, 16); true {
+		_, _ = rand.Read(d.cookie) // never fails
+	}
+	if p.Name != "" {
+		if own.control, err = reserve(p.Name); err != nil {
+			return nil, err
+		}
+	}
+	life, end := context.WithCancel(ctx)
+	own.end = end
+	defer func() {
+		if err != nil {
+			d.fail(err)
+			d.release()
+		}
+	}()
+	if own.events.start(p.Event); p.NoSandbox {
+		if own.scratch, err = scratchFolder(); err != nil {
+			return nil, err
+		}
+	}
+	allowance := &egress.Options{Allow: p.rules, Log: p.Log, Attempt: func(a egress.Attempt) { own.events.add(networkEvent(a)) }}
+	own.proxy = egress.New(allowance)
+	listener, err := d.proxyWithoutSandbox()
+	if err != nil {
+		return nil, err
+	}
+	near, far, err := link.Pair()
+	if err != nil {
+		return nil, err
+	}
+	own.process, err = launch(p, far, own.scratch)
+	_ = far.Close()
+	if err != nil {
+		_ = near.Close()
+		return nil, err
+	}
+	d.peer = link.Serve(near, d.hear)
+	context.AfterFunc(life, func() { d.fail(context.Cause(ctx)) })
+	own.tasks.Go(d.supervise)
+
+	bringing, cancel := context.WithTimeout(life, startTime)
+	defer cancel()
+	inside, err := d.boot(bringing)
+	if err != nil {
+		return nil, d.startError(ctx, err)
+	}
+	if inside != nil {
+		listener = inside
+	}
+	own.tasks.Go(func() {
+		if err := own.proxy.Serve(life, listener); err != nil && life.Err() == nil {
+			d.fail(fmt.Errorf("the proxy has ended: %w", err))
+		}
+	})
+	if d.display, err = x11.Open(bringing, d.label(), &x11.Options{Dial: d.dialDisplay, Cookie: d.cookie}); err != nil {
+		return nil, d.startError(ctx, err)
+	}
+	if err := d.awaitReady(bringing); err != nil {
+		return nil, d.startError(ctx, err)
+	}
+	if err := d.awaitWindows(life); err != nil {
+		return nil, d.startError(ctx, err)
+	}
+	if own.control != nil {
+		go d.serveControl()
+	}
+	return d, nil
+}
+
+// label is what messages call the desktop's display.
+func (d *Desktop) label() string {
+	if d.name == "" {
+		return "of the desktop"
+	}
+	return d.name
+}
+
+// startError is what a caller reads of a start that failed: what the desktop said of its
+// end, where it has ended.
+func (d *Desktop) startError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("starting the desktop: %w", ctx.Err())
+	}
+	var said *sentence
+	if errors.As(err, &said) {
+		return err
+	}
+	select {
+	case reason := <-d.own.failed:
+		return &sentence{kind: ErrEnded, text: "the desktop did not start: " + reason.Error(), cause: reason}
+	default:
+	}
+	if errors.Is(err, link.ErrEnded) {
+		return d.own.process.why()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &sentence{kind: ErrEnded, text: fmt.Sprintf("the desktop did not come up within %v", startTime), cause: err}
+	}
+	return fmt.Errorf("starting the desktop: %w", err)
+}
+
+// proxyWithoutSandbox makes the proxy's listener where the desktop shares the machine's
+// network.
+func (d *Desktop) proxyWithoutSandbox() (net.Listener, error) {
+	p := d.own.plan
+	if !p.NoSandbox {
+		p.setup.Proxy = fmt.Sprintf("127.0.0.1:%d", proxyPort)
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for programs that want the network: %w", err)
+	}
+	p.setup.Proxy = l.Addr().String()
+	return l, nil
+}
+
+// boot tells the guest what to start. In a sandbox it returns the listener of the proxy.
+func (d *Desktop) boot(ctx context.Context) (net.Listener, error) {
+	if _, err := d.peer.Call(ctx, guest.OpHello, struct{}{}, nil); err != nil {
+		return nil, err
+	}
+	d.own.process.find()
+	data, err := json.Marshal(d.configuration())
+	if err != nil {
+		return nil, err
+	}
+	config, err := memoryFile(data)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = config.Close() }()
+	var booted guest.Booted
+	files, err := d.peer.Call(ctx, guest.OpBoot, struct{}{}, &booted, config)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(files)
+	d.inside = booted.Display
+	if d.own.plan.NoSandbox {
+		return nil, nil
+	}
+	if len(files) != 1 {
+		return nil, errors.New("the guest made no listener for the proxy")
+	}
+	return net.FileListener(files[0])
+}
+
+// configuration is what the guest is told.
+func (d *Desktop) configuration() *guest.Config {
+	p := d.own.plan
+	home, run := bwrap.Home, bwrap.Runtime
+	if p.NoSandbox {
+		home, run = filepath.Join(d.own.scratch, "home"), filepath.Join(d.own.scratch, "run")
+		p.setup.Home = home
+	}
+	c := &guest.Config{
+		Size: p.Size, DPI: dpi(p.Scale), Cookie: d.cookie, Home: home, Runtime: run,
+		Env: p.setup.Env(), Resources: p.setup.Resources(),
+		Colour:    uint32(apps.Background.R)<<16 | uint32(apps.Background.G)<<8 | uint32(apps.Background.B),
+		BusConfig: p.setup.BusConfig(),
+		Managers: [][]string{
+			{"mutter", "--x11", "--sm-disable"},
+			{"openbox", "--config-file", p.setup.OpenboxConfig()},
+		},
+		Panel:     p.setup.Panel(),
+		ProxyPort: proxyPort,
+		Limits:    guest.Limits{Memory: p.Limits.Memory, Disk: p.Limits.Disk, Processes: p.Limits.Processes, Files: p.Limits.Files},
+	}
+	for _, f := range p.setup.Files() {
+		if strings.HasPrefix(f.Path, home+"/") {
+			c.Files = append(c.Files, guest.File{Path: f.Path, Mode: f.Mode, Data: f.Data})
+		}
+	}
+	for _, a := range p.setup.Apps {
+		c.Apps = append(c.Apps, guest.App{Name: a.Name, Command: a.Command, Class: a.Class})
+	}
+	if p.NoSandbox {
+		c.ProxyPort, c.Alone, c.Scratch = 0, true, d.own.scratch
+		for i, v := range c.Env {
+			if strings.HasPrefix(v, "XDG_RUNTIME_DIR=") {
+				c.Env[i] = "XDG_RUNTIME_DIR=" + run
+			}
+		}
+	}
+	return c
+}
+
+func dpi(scale float64) int {
+	if scale == 0 {
+		scale = 1
+	}
+	return int(96*scale + 0.5)
+}
+
+// hear takes the guest's events. What it says is data: at most it ends the desktop.
+func (d *Desktop) hear(_ context.Context, op string, body json.RawMessage, files []*os.File) (any, []*os.File, error) {
+	closeAll(files)
+	own := d.own
+	switch op {
+	case guest.EventReady:
+		offer(own.ready, decode[guest.Ready](body))
+	case guest.EventWindow:
+		w := decode[guest.Window](body)
+		own.events.add(Event{Kind: EventWindow, App: w.App, Took: w.Took, Text: w.App + " has shown its window."})
+		offer(own.windows, w)
+	case guest.EventExit:
+		e := decode[guest.Exit](body)
+		text := e.Text
+		if e.Restart {
+			text += " and is started again"
+		}
+		own.events.add(Event{Kind: EventExit, App: e.Name, Text: text + "."})
+		if e.Output != "" {
+			own.plan.Log.Debug("ended", "program", e.Name, "how", e.Text, "output", e.Output)
+		}
+		if e.App && e.Early {
+			offer(own.early, e)
+		}
+	case guest.EventFailed:
+		d.fail(errors.New(decode[guest.Failed](body).Text))
+	}
+	return nil, nil, nil
+}
+
+// decode takes what can be taken of an event.
+func decode[T any](body json.RawMessage) T {
+	var value T
+	_ = json.Unmarshal(body, &value) // the zero value says enough
+	return value
+}
+
+// offer hands a value over, unless nobody has taken the last ones.
+func offer[T any](to chan<- T, value T) {
+	select {
+	case to <- value:
+	default:
+	}
+}
+
+// awaitReady waits until the desktop can be used.
+func (d *Desktop) awaitReady(ctx context.Context) error {
+	select {
+	case <-d.own.ready:
+		return nil
+	case <-d.peer.Done():
+		return link.ErrEnded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// awaitWindows waits until every application has a window.
+func (d *Desktop) awaitWindows(ctx context.Context) error {
+	waiting := map[string]bool{}
+	for _, a := range d.own.plan.setup.Apps {
+		waiting[a.Name] = true
+	}
+	timer := time.NewTimer(windowTime)
+	defer timer.Stop()
+	for len(waiting) > 0 {
+		select {
+		case w := <-d.own.windows:
+			delete(waiting, w.App)
+		case e := <-d.own.early:
+			if !waiting[e.Name] {
+				continue
+			}
+			text := "the application " + e.Text + " before it had shown a window"
+			if e.Output != "" {
+				text += "; it said: " + lastLine(e.Output)
+			}
+			return &sentence{kind: ErrEnded, text: text}
+		case <-timer.C:
+			for name := range waiting {
+				return &sentence{kind: ErrEnded, text: fmt.Sprintf("the application %s has not shown a window within %v", name, windowTime)}
+			}
+		case <-d.peer.Done():
+			return link.ErrEnded
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}

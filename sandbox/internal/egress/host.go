@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
@@ -119,6 +120,9 @@ func parseHost(s string) (host, error) {
 		return host{}, errors.New("the name is too long")
 	}
 	if !ascii(s) {
+		if !utf8.ValidString(s) {
+			return host{}, errors.New("the name is no UTF-8")
+		}
 		var err error
 		if s, err = idna.Lookup.ToASCII(s); err != nil || !ascii(s) {
 			return host{}, errors.New("the name is no valid international domain name")

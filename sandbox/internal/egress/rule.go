@@ -55,7 +55,7 @@ func parseRule(s string) (Rule, error) {
 		return Rule{}, errors.New("it would open every host; name them, such as *.example.org")
 	}
 	if p, err := netip.ParseAddr(s); err == nil { // bare, so IPv6 needs no brackets
-		return addressRule(netip.PrefixFrom(p, p.BitLen()), 0)
+		return singleRule(p, 0)
 	}
 	if p, err := netip.ParsePrefix(s); err == nil {
 		return addressRule(p, 0)
@@ -77,7 +77,7 @@ func parseRule(s string) (Rule, error) {
 			return addressRule(p, port)
 		}
 		if a, err := netip.ParseAddr(inner); err == nil && a.Is6() {
-			return addressRule(netip.PrefixFrom(a, 128), port)
+			return singleRule(a, port)
 		}
 		return Rule{}, errors.New("there is no IPv6 address in the brackets")
 	}
@@ -103,15 +103,20 @@ func parseRule(s string) (Rule, error) {
 		if h.addr.String() != name {
 			return Rule{}, fmt.Errorf("programs read it as the address %s; write that if it is meant", h.addr)
 		}
-		return addressRule(netip.PrefixFrom(h.addr, 32), port)
+		return singleRule(h.addr, port)
 	}
 	return Rule{name: h.name, below: below, port: port}, nil
 }
 
-func addressRule(p netip.Prefix, port uint16) (Rule, error) {
-	if p.Addr().Zone() != "" {
-		return Rule{}, errors.New("an address with a zone cannot be reached")
+func singleRule(a netip.Addr, port uint16) (Rule, error) {
+	h, err := addressHost(a)
+	if err != nil {
+		return Rule{}, err
 	}
+	return addressRule(netip.PrefixFrom(h.addr, h.addr.BitLen()), port)
+}
+
+func addressRule(p netip.Prefix, port uint16) (Rule, error) {
 	if p.Addr().Is4In6() {
 		if p.Bits() < 96 {
 			return Rule{}, errors.New("write IPv4 addresses as such")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -48,6 +49,7 @@ func (s *server) connect(w http.ResponseWriter, r *http.Request, c *client, a *a
 	}
 	defer c.Close()
 	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered()) // what the client sent without waiting
+	early = slices.Clone(early)
 	stop := context.AfterFunc(s.ctx, func() {
 		c.Close()
 		up.Close()
@@ -64,7 +66,15 @@ func (s *server) connect(w http.ResponseWriter, r *http.Request, c *client, a *a
 func (s *server) tunnel(c *client, up *upstream, early []byte, t target, a *attempt) {
 	o := &opening{src: c, buf: early}
 	open := func() end { return s.open(o, c, up, t) }
-	toHost := func() end { return s.carry(up.idleConn, c, true) }
+	toHost := func() end {
+		if o.spoken == spokenTLS {
+			if e := s.guard(o, up, t); e.reason != "" {
+				return e
+			}
+		}
+		o.buf = nil // the tunnel may last
+		return s.carry(up.idleConn, c, true)
+	}
 	toClient := func() end { return s.carry(c.idleConn, up, false) }
 	if t.port == 80 || t.port == 443 {
 		// Here it is the client that speaks first, and nothing comes back before that.
@@ -134,12 +144,18 @@ func (s *server) open(o *opening, c *client, up *upstream, t target) end {
 		return end{reason: ReasonEnded, detail: err.Error()}
 	}
 	c.SetReadDeadline(time.Time{})
-	if len(o.buf) > 0 {
-		if _, err := up.Write(o.buf); err != nil {
+	return s.sendOn(o, up, o.judged)
+}
+
+// sendOn sends the first n bytes of the opening to the host and drops them.
+func (s *server) sendOn(o *opening, up *upstream, n int) end {
+	if n > 0 {
+		if _, err := up.Write(o.buf[:n]); err != nil {
 			return end{reason: failure(err), detail: err.Error()}
 		}
-		o.buf = nil
 	}
+	o.buf = o.buf[:copy(o.buf, o.buf[n:])]
+	o.off, o.judged = 0, 0
 	return end{}
 }
 

@@ -101,14 +101,14 @@ func Catalogue() []App {
 		{
 			Name: "libreoffice", Title: "LibreOffice", Package: "libreoffice-writer libreoffice-calc libreoffice-gtk3",
 			Command: office(),
-			Class:   []string{"libreoffice-startcenter", "libreoffice"},
+			Class:   []string{"libreoffice-startcenter", "libreoffice", "soffice"},
 			aliases: []string{"office"}, desktopID: "libreoffice-startcenter.desktop", icon: "libreoffice-startcenter",
 			argument: "%U",
 		},
 		{
 			Name: "writer", Title: "LibreOffice Writer", Package: "libreoffice-writer libreoffice-gtk3",
 			Command: office("--writer"),
-			Class:   []string{"libreoffice-writer"},
+			Class:   []string{"libreoffice-writer", "soffice"},
 			aliases: []string{"libreoffice-writer"}, desktopID: "libreoffice-writer.desktop", icon: "libreoffice-writer",
 			mimeTypes: []string{
 				"application/vnd.oasis.opendocument.text", "application/msword", "application/rtf", "text/rtf",
@@ -119,7 +119,7 @@ func Catalogue() []App {
 		{
 			Name: "calc", Title: "LibreOffice Calc", Package: "libreoffice-calc libreoffice-gtk3",
 			Command: office("--calc"),
-			Class:   []string{"libreoffice-calc"},
+			Class:   []string{"libreoffice-calc", "soffice"},
 			aliases: []string{"libreoffice-calc"}, desktopID: "libreoffice-calc.desktop", icon: "libreoffice-calc",
 			mimeTypes: []string{
 				"application/vnd.oasis.opendocument.spreadsheet", "application/vnd.ms-excel", "text/csv",
@@ -130,7 +130,7 @@ func Catalogue() []App {
 		{
 			Name: "impress", Title: "LibreOffice Impress", Package: "libreoffice-impress libreoffice-gtk3",
 			Command: office("--impress"),
-			Class:   []string{"libreoffice-impress"},
+			Class:   []string{"libreoffice-impress", "soffice"},
 			aliases: []string{"libreoffice-impress"}, desktopID: "libreoffice-impress.desktop", icon: "libreoffice-impress",
 			mimeTypes: []string{
 				"application/vnd.oasis.opendocument.presentation", "application/vnd.ms-powerpoint",
@@ -163,7 +163,7 @@ func Catalogue() []App {
 			Name: "xterm", Title: "Terminal", Package: "xterm",
 			Command: []string{"/usr/bin/xterm"},
 			Class:   []string{"xterm"},
-			aliases: []string{"terminal"}, desktopID: "debian-xterm.desktop", icon: "xterm",
+			aliases: []string{"terminal"}, desktopID: "debian-xterm.desktop", icon: "utilities-terminal",
 		},
 		{
 			Name: "evince", Title: "Document Viewer", Package: "evince",

@@ -165,7 +165,7 @@ func (s Setup) firefoxPreferences() map[string]any {
 		"geo.provider.network.url":                                "",
 		"network.trr.mode":                                        5,
 		"doh-rollout.disable-heuristics":                          true,
-		"services.settings.server":                                "data:,#remote-settings-dummy/v1",
+		"services.settings.server":                                "http://localhost:1/v1",
 		"services.sync.enabled":                                   false,
 		"identity.fxaccounts.enabled":                             false,
 		"dom.push.enabled":                                        false,

@@ -145,6 +145,8 @@ func (s Setup) Env() []string {
 		// The profile of profiles.ini, and none of its own for each installation.
 		"MOZ_LEGACY_PROFILES=1",
 		"MOZ_CRASHREPORTER_DISABLE=1",
+		// Without it the preference that names no settings server is ignored.
+		"MOZ_REMOTE_SETTINGS_DEVTOOLS=1",
 		"MOZ_ENABLE_WAYLAND=0",
 
 		"XCURSOR_THEME=Adwaita",

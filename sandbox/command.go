@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/loupe-tools/loupe/sandbox/internal/bwrap"
 	"github.com/loupe-tools/loupe/sandbox/internal/guest"
 )
 
@@ -167,14 +166,4 @@ func (d *Desktop) ended(err error) error {
 		return &sentence{kind: ErrEnded, text: reason.Error(), cause: err}
 	}
 	return &sentence{kind: ErrEnded, text: ErrEnded.Error(), cause: err}
-}
-
-func (d *Desktop) home() string {
-	switch {
-	case d.own == nil:
-		return d.folder
-	case d.own.plan.NoSandbox:
-		return d.own.plan.setup.Home
-	}
-	return bwrap.Home
 }

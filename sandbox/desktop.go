@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -21,9 +22,8 @@ import (
 type Desktop struct {
 	name    string
 	size    image.Point
-	folder  string // the home folder inside, of another process's desktop
-	inside  string // its display's name inside, such as ":1"
-	cookie  []byte
+	at      place
+	log     *slog.Logger
 	peer    *link.Peer
 	display *x11.Display
 	own     *owner // nil for another process's desktop
@@ -32,6 +32,14 @@ type Desktop struct {
 	reason error // why it ended
 	done   chan struct{}
 	detach sync.Once
+}
+
+// place is where things are inside.
+type place struct {
+	Home    string // folder
+	Runtime string // folder of sockets
+	Display string // such as ":1"
+	Cookie  []byte // of the display
 }
 
 // Display is the desktop's display, open since the desktop started. It is a
@@ -47,7 +55,7 @@ func (d *Desktop) Name() string { return d.name }
 func (d *Desktop) Size() image.Point { return d.size }
 
 // Home is the home folder, as programs inside see it.
-func (d *Desktop) Home() string { return d.home() }
+func (d *Desktop) Home() string { return d.at.Home }
 
 // Done is closed when the desktop has ended and everything of it is gone.
 func (d *Desktop) Done() <-chan struct{} { return d.done }
@@ -137,6 +145,11 @@ func (d *Desktop) release() {
 			_ = d.display.Close() // its server is gone, and with it all that could be wrong
 		}
 		own.tasks.Wait()
+		if own.group != nil {
+			if err := own.group.Close(); err != nil {
+				d.log.Warn("removing the desktop's control group", "error", err)
+			}
+		}
 		if own.scratch != "" {
 			_ = os.RemoveAll(own.scratch) // the guest has done it, unless it was killed
 		}

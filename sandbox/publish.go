@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -63,9 +64,7 @@ type Info struct {
 // attached is what another process needs to use the desktop.
 type attached struct {
 	Info
-	Cookie []byte
-	Inside string
-	Home   string
+	At place
 }
 
 func (d *Desktop) info() Info {
@@ -110,7 +109,7 @@ func (d *Desktop) serveClient(conn net.Conn) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return attached{Info: d.info(), Cookie: d.cookie, Inside: d.inside, Home: d.home()}, []*os.File{near}, nil
+			return attached{Info: d.info(), At: d.at}, []*os.File{near}, nil
 		case controlStop:
 			// The caller sees the end by the end of the link.
 			go d.fail(errStopped)
@@ -216,12 +215,12 @@ func Open(ctx context.Context, name string, o *x11.Options) (*Desktop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
 	}
-	d := &Desktop{name: name, size: a.Size, inside: a.Inside, cookie: a.Cookie, folder: a.Home, peer: link.Serve(conn, nil), done: make(chan struct{})}
+	d := &Desktop{name: name, size: a.Size, at: a.At, log: slog.New(slog.DiscardHandler), peer: link.Serve(conn, nil), done: make(chan struct{})}
 	options := x11.Options{}
 	if o != nil {
 		options = *o
 	}
-	options.Dial, options.Cookie = d.dialDisplay, d.cookie
+	options.Dial, options.Cookie = d.dialDisplay, d.at.Cookie
 	if d.display, err = x11.Open(ctx, name, &options); err != nil {
 		d.peer.Close()
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/loupe-tools/loupe/sandbox/internal/bwrap"
 	"github.com/loupe-tools/loupe/sandbox/internal/egress"
 	"github.com/loupe-tools/loupe/sandbox/internal/guest"
+	"github.com/loupe-tools/loupe/sandbox/internal/limits"
 	"github.com/loupe-tools/loupe/sandbox/internal/link"
 )
 
@@ -49,7 +50,8 @@ func Start(ctx context.Context, o *Options) (*Desktop, error) {
 type owner struct {
 	plan     *plan
 	process  *process
-	scratch  string // without a sandbox
+	scratch  string        // without a sandbox
+	group    *limits.Group // nil where none can be made
 	proxy    *egress.Proxy
 	control  net.Listener // of a published desktop
 	end      context.CancelFunc
@@ -67,10 +69,9 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 	own := &owner{plan: p, started: time.Now(),
 		ready: make(chan guest.Ready, 1), windows: make(chan guest.Window, 64),
 		early: make(chan guest.Exit, 64), failed: make(chan error, 1)}
-	d := &Desktop{name: p.Name, size: p.Size, own: own, done: make(chan struct{})}
-	if d.cookie = make([]byte, 16); true {
-		_, _ = rand.Read(d.cookie) // never fails
-	}
+	d := &Desktop{name: p.Name, size: p.Size, log: p.Log, own: own, done: make(chan struct{}),
+		at: place{Home: bwrap.Home, Runtime: bwrap.Runtime, Cookie: make([]byte, 16)}}
+	_, _ = rand.Read(d.at.Cookie) // never fails
 	if p.Name != "" {
 		if own.control, err = reserve(p.Name); err != nil {
 			return nil, err
@@ -84,10 +85,15 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 			d.release()
 		}
 	}()
-	if own.events.start(p.Event); p.NoSandbox {
+	own.events.start(p.Event)
+	if p.NoSandbox {
 		if own.scratch, err = scratchFolder(); err != nil {
 			return nil, err
 		}
+		d.at.Home, d.at.Runtime = filepath.Join(own.scratch, "home"), filepath.Join(own.scratch, "run")
+	}
+	if err := d.makeGroup(); err != nil {
+		return nil, err
 	}
 	allowance := &egress.Options{Allow: p.rules, Log: p.Log, Attempt: func(a egress.Attempt) { own.events.add(networkEvent(a)) }}
 	own.proxy = egress.New(allowance)
@@ -108,6 +114,9 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 	d.peer = link.Serve(near, d.hear)
 	context.AfterFunc(life, func() { d.fail(context.Cause(ctx)) })
 	own.tasks.Go(d.supervise)
+	if own.group != nil {
+		own.tasks.Go(func() { own.group.Watch(life, d.limited) })
+	}
 
 	bringing, cancel := context.WithTimeout(life, startTime)
 	defer cancel()
@@ -123,7 +132,7 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 			d.fail(fmt.Errorf("the proxy has ended: %w", err))
 		}
 	})
-	if d.display, err = x11.Open(bringing, d.label(), &x11.Options{Dial: d.dialDisplay, Cookie: d.cookie}); err != nil {
+	if d.display, err = x11.Open(bringing, d.label(), &x11.Options{Dial: d.dialDisplay, Cookie: d.at.Cookie}); err != nil {
 		return nil, d.startError(ctx, err)
 	}
 	if err := d.awaitReady(bringing); err != nil {
@@ -192,6 +201,9 @@ func (d *Desktop) boot(ctx context.Context) (net.Listener, error) {
 		return nil, err
 	}
 	d.own.process.find()
+	if err := d.joinGroup(); err != nil {
+		return nil, err
+	}
 	data, err := json.Marshal(d.configuration())
 	if err != nil {
 		return nil, err
@@ -207,7 +219,7 @@ func (d *Desktop) boot(ctx context.Context) (net.Listener, error) {
 		return nil, err
 	}
 	defer closeAll(files)
-	d.inside = booted.Display
+	d.at.Display = booted.Display
 	if d.own.plan.NoSandbox {
 		return nil, nil
 	}
@@ -220,13 +232,10 @@ func (d *Desktop) boot(ctx context.Context) (net.Listener, error) {
 // configuration is what the guest is told.
 func (d *Desktop) configuration() *guest.Config {
 	p := d.own.plan
-	home, run := bwrap.Home, bwrap.Runtime
-	if p.NoSandbox {
-		home, run = filepath.Join(d.own.scratch, "home"), filepath.Join(d.own.scratch, "run")
-		p.setup.Home = home
-	}
+	home, run := d.at.Home, d.at.Runtime
+	p.setup.Home = home
 	c := &guest.Config{
-		Size: p.Size, DPI: dpi(p.Scale), Cookie: d.cookie, Home: home, Runtime: run,
+		Size: p.Size, DPI: dpi(p.Scale), Cookie: d.at.Cookie, Home: home, Runtime: run,
 		Env: p.setup.Env(), Resources: p.setup.Resources(),
 		Colour:    uint32(apps.Background.R)<<16 | uint32(apps.Background.G)<<8 | uint32(apps.Background.B),
 		BusConfig: p.setup.BusConfig(),
@@ -236,7 +245,8 @@ func (d *Desktop) configuration() *guest.Config {
 		},
 		Panel:     p.setup.Panel(),
 		ProxyPort: proxyPort,
-		Limits:    guest.Limits{Memory: p.Limits.Memory, Disk: p.Limits.Disk, Processes: p.Limits.Processes, Files: p.Limits.Files},
+		Limits:    p.Limits.inside(),
+		Grouped:   d.own.group != nil,
 	}
 	for _, f := range p.setup.Files() {
 		if strings.HasPrefix(f.Path, home+"/") {
@@ -288,6 +298,8 @@ func (d *Desktop) hear(_ context.Context, op string, body json.RawMessage, files
 		if e.App && e.Early {
 			offer(own.early, e)
 		}
+	case guest.EventLimit:
+		d.limited(decode[limits.Event](body))
 	case guest.EventFailed:
 		d.fail(errors.New(decode[guest.Failed](body).Text))
 	}

@@ -72,6 +72,7 @@ func (g *guest) boot(files []*os.File) (any, []*os.File, error) {
 	g.mu.Unlock()
 	d := &desk{guest: g, config: config, server: server, began: began}
 	g.tasks.Go(func() { d.run(g.ctx) })
+	g.tasks.Go(func() { g.watchLimits(g.ctx) })
 	return Booted{Display: display}, proxy, nil
 }
 

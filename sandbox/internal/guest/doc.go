@@ -11,6 +11,8 @@ import (
 	"image"
 	"io/fs"
 	"time"
+
+	"github.com/loupe-tools/loupe/sandbox/internal/limits"
 )
 
 // Config is what the host tells the guest first.
@@ -36,19 +38,13 @@ type Config struct {
 	// the guest makes no listener there.
 	ProxyPort int
 
-	Limits Limits
+	Limits  limits.Limits
+	Grouped bool // a control group holds some of them too
 
 	// Alone says that there is no sandbox around: what was started is a descendant of the
 	// guest and nothing more, and must be ended by it, and Scratch, a folder, removed.
 	Alone   bool
 	Scratch string
-}
-
-// Limits are those that hold for the sandbox.
-type Limits struct {
-	Memory, Disk     int64 // bytes
-	Processes, Files int
-	Group            bool // a control group holds Memory and Processes too
 }
 
 // File is a file to write.

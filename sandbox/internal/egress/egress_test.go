@@ -54,10 +54,11 @@ func (n *internet) LookupNetIP(_ context.Context, network, name string) ([]netip
 		n.onLookup(name)
 	}
 	var addrs []netip.Addr
-	for _, a := range n.names[name] {
+	all, found := n.names[name]
+	for _, a := range all {
 		addrs = append(addrs, netip.MustParseAddr(a))
 	}
-	if network != "ip" || addrs == nil {
+	if network != "ip" || !found {
 		return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 	}
 	return addrs, nil

@@ -28,7 +28,7 @@ const (
 // inspectTLS compares the server name of the ClientHello. The parser is crypto/tls's own,
 // which puts together what is spread over several records.
 func (p *Proxy) inspectTLS(o *opening, t target) (*blocked, error) {
-	o.spoken = spokenTLS
+	o.speaks(spokenTLS)
 	var name string
 	var extensions []uint16
 	seen := false

@@ -12,6 +12,16 @@ type opening struct {
 	buf []byte // all that was read
 	off int    // what a Read has taken of it
 
+	// pass sends bytes on while it is not known whether they begin an HTTP request: in another
+	// protocol the client may wait for an answer to them, and no server answers a request
+	// before its header is complete. Nil where nothing may be sent unjudged.
+	pass      func([]byte) error
+	passed    int  // of buf
+	undecided bool // whether to pass
+
+	// hurry is called when it is known that more has to come; nil if nobody needs to know.
+	hurry func()
+
 	judged int    // what may be sent on of it, once it has been let through
 	spoken spoken // once it is known
 	early  bool   // a ClientHello announced data that comes before its answer
@@ -36,6 +46,12 @@ func (o *opening) more() error {
 }
 
 func (o *opening) read() error {
+	if o.undecided && o.pass != nil && o.passed < len(o.buf) {
+		if err := o.pass(o.buf[o.passed:]); err != nil {
+			return err
+		}
+		o.passed = len(o.buf)
+	}
 	if len(o.buf) >= maxHeader {
 		return errOpeningTooLong
 	}
@@ -49,6 +65,14 @@ func (o *opening) read() error {
 		err = io.ErrNoProgress
 	}
 	return err
+}
+
+// speaks notes the protocol, in which more has to come than one byte.
+func (o *opening) speaks(protocol spoken) {
+	o.spoken = protocol
+	if o.hurry != nil {
+		o.hurry()
+	}
 }
 
 // fill reads on until there are n bytes.
@@ -119,7 +143,7 @@ func (p *Proxy) judgeOpening(o *opening, t target) (*blocked, error) {
 	}
 	if t.port == 443 {
 		if methodChar(o.buf[0]) {
-			o.spoken = spokenHTTP
+			o.speaks(spokenHTTP)
 		}
 		return &blocked{reason: ReasonNotTLS, refused: true, text: where(t) + " takes nothing but TLS."}, nil
 	}

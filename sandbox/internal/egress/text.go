@@ -24,7 +24,7 @@ func inspectText(o *opening, t target) (*blocked, error) {
 		}
 		return nil, nil
 	}
-	o.spoken = spokenHTTP
+	o.speaks(spokenHTTP)
 	b, err := judgeRequest(o, line, t)
 	if err == io.EOF {
 		b, err = hostHeader(t, "the header is incomplete"), nil
@@ -33,16 +33,18 @@ func inspectText(o *opening, t target) (*blocked, error) {
 }
 
 // requestLine returns the line that some server might take for an HTTP/1 request, or
-// nothing if the opening is none. It reads no further than it takes to tell, since in
-// another protocol nothing more may come.
+// nothing if the opening is none. It reads no further than it takes to tell.
 func requestLine(o *opening) (string, error) {
+	o.undecided = true
+	defer func() { o.undecided = false }()
 	// Servers pass over empty lines.
 	c, err := o.ReadByte()
 	for err == nil && (c == '\r' || c == '\n') {
 		c, err = o.ReadByte()
 	}
+	const longest = 64 // of a method; the registry's longest has 16 letters
 	start := o.off - 1
-	for err == nil && methodChar(c) {
+	for err == nil && methodChar(c) && o.off-start <= longest {
 		c, err = o.ReadByte()
 	}
 	if err != nil || c != ' ' && c != '\t' {

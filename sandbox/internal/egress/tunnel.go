@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -123,23 +124,36 @@ func (e end) note(a *attempt) {
 // open judges the first bytes of the client and sends them on.
 func (s *server) open(o *opening, c *client, up *upstream, t target) end {
 	// They have a time of their own: on the ports of the web from the start, elsewhere, where
-	// it may be the host that speaks first, from the first byte on.
+	// it may be the host that speaks first, from when it is known that more has to come.
+	o.hurry = func() { c.SetReadDeadline(time.Now().Add(s.p.setup)) }
 	if t.port == 80 || t.port == 443 {
-		c.SetReadDeadline(time.Now().Add(s.p.setup))
+		o.hurry()
+	} else {
+		o.pass = func(b []byte) error {
+			if _, err := up.Write(b); err != nil {
+				return hostError{err}
+			}
+			return nil
+		}
 	}
 	err := o.more()
 	if err == nil {
-		c.SetReadDeadline(time.Now().Add(s.p.setup))
 		var b *blocked
 		if b, err = s.p.inspect(o, t); b != nil {
 			io.WriteString(c, o.refusal(b))
 			return end{reason: b.reason, detail: b.detail, refused: true}
 		}
 	}
+	o.hurry = nil
+	var host hostError
 	switch {
 	case err == io.EOF:
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.As(err, &host):
+		return end{reason: failure(err), detail: err.Error()}
+	case errors.Is(err, os.ErrDeadlineExceeded) && (o.spoken != spokenOther || o.pass == nil):
 		return end{reason: ReasonSilent}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return end{reason: ReasonIdle, detail: err.Error()}
 	case err != nil:
 		return end{reason: ReasonEnded, detail: err.Error()}
 	}
@@ -147,15 +161,21 @@ func (s *server) open(o *opening, c *client, up *upstream, t target) end {
 	return s.sendOn(o, up, o.judged)
 }
 
-// sendOn sends the first n bytes of the opening to the host and drops them.
+// hostError marks the error of a connection to a host.
+type hostError struct{ error }
+
+func (e hostError) Unwrap() error { return e.error }
+
+// sendOn sends the first n bytes of the opening to the host, but for those that it has
+// already, and drops them.
 func (s *server) sendOn(o *opening, up *upstream, n int) end {
-	if n > 0 {
-		if _, err := up.Write(o.buf[:n]); err != nil {
+	if n > o.passed {
+		if _, err := up.Write(o.buf[o.passed:n]); err != nil {
 			return end{reason: failure(err), detail: err.Error()}
 		}
 	}
 	o.buf = o.buf[:copy(o.buf, o.buf[n:])]
-	o.off, o.judged = 0, 0
+	o.off, o.judged, o.passed = 0, 0, 0
 	return end{}
 }
 
@@ -169,6 +189,10 @@ func (s *server) carry(dst *idleConn, src io.Reader, fromClient bool) end {
 	switch {
 	case s.ctx.Err() != nil:
 		return end{reason: ReasonEnded}
+	case errors.Is(hostErr, net.ErrClosed), errors.Is(clientErr, net.ErrClosed):
+		// By the other direction, for a reason of its own, or since its end could not be passed
+		// on as the end of a half.
+		return end{}
 	case hostErr != nil:
 		return end{reason: failure(hostErr), detail: hostErr.Error()}
 	case errors.Is(clientErr, os.ErrDeadlineExceeded):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,6 +31,8 @@ type desk struct {
 	mu   sync.Mutex
 	apps []*app
 	seen map[xproto.Window]bool
+
+	coming map[xproto.Window]coming
 }
 
 // app is an application that was started.
@@ -86,8 +89,8 @@ func (d *desk) connect() error {
 		return fmt.Errorf("the display refuses its own user: %w", err)
 	}
 	d.root = xproto.Setup(d.x).DefaultScreen(d.x).Root
-	d.atoms, d.seen = map[string]xproto.Atom{}, map[xproto.Window]bool{}
-	for _, name := range []string{"_NET_SUPPORTING_WM_CHECK", "_NET_CLIENT_LIST", "_NET_WM_WINDOW_TYPE", "_NET_WM_WINDOW_TYPE_DOCK", "_NET_WM_PID", "_NET_WM_NAME", "UTF8_STRING"} {
+	d.atoms, d.seen, d.coming = map[string]xproto.Atom{}, map[xproto.Window]bool{}, map[xproto.Window]coming{}
+	for _, name := range []string{"_NET_SUPPORTING_WM_CHECK", "_NET_CLIENT_LIST", "_NET_ACTIVE_WINDOW", "_NET_WM_WINDOW_TYPE", "_NET_WM_WINDOW_TYPE_DOCK", "_NET_WM_PID", "_NET_WM_NAME", "UTF8_STRING"} {
 		reply, err := xproto.InternAtom(d.x, false, uint16(len(name)), name).Reply()
 		if err != nil {
 			return fmt.Errorf("naming %s: %w", name, err)
@@ -235,10 +238,17 @@ func (d *desk) startApp(ctx context.Context, a App) {
 
 // watch reports first windows, and the end of the display.
 func (d *desk) watch(ctx context.Context) {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
 	for {
 		d.findWindows()
+		drawing := look.C // what is drawn in a window is told to nobody else
+		if len(d.coming) == 0 {
+			drawing = nil
+		}
 		select {
 		case <-d.changes:
+		case <-drawing:
 		case <-d.server.done:
 			d.guest.host.Event(EventFailed, Failed{Text: d.serverEnded().Error()})
 			return
@@ -249,9 +259,21 @@ func (d *desk) watch(ctx context.Context) {
 	}
 }
 
-// findWindows tells of the first windows of applications.
+// coming is the first window of an application, which is not yet there for a user.
+type coming struct {
+	app   *app
+	since time.Time
+}
+
+// shownTime is how long a window may be empty, or without the focus, until it counts as
+// shown all the same: it may be meant so.
+const shownTime = 2 * time.Second
+
+// findWindows tells of the first windows of applications, when each can be used: it is on
+// the screen, has been drawn, and the keyboard goes somewhere.
 func (d *desk) findWindows() {
-	for _, window := range d.windows(d.root, "_NET_CLIENT_LIST") {
+	list := d.windows(d.root, "_NET_CLIENT_LIST")
+	for _, window := range list {
 		if d.seen[window] {
 			continue
 		}
@@ -260,10 +282,24 @@ func (d *desk) findWindows() {
 			continue // it has just been made
 		}
 		d.seen[window] = true
-		pid := d.cardinal(window, "_NET_WM_PID")
-		if a := d.owner(instance, class, pid); a != nil {
-			d.guest.host.Event(EventWindow, Window{App: a.Name, Title: d.title(window), Took: time.Since(a.began)})
+		if a := d.owner(instance, class, d.cardinal(window, "_NET_WM_PID")); a != nil {
+			d.coming[window] = coming{app: a, since: time.Now()}
 		}
+	}
+	for window, c := range d.coming {
+		if !slices.Contains(list, window) { // it has gone, as a splash screen does
+			delete(d.coming, window)
+			delete(d.seen, window)
+			d.mu.Lock()
+			c.app.shown = false
+			d.mu.Unlock()
+			continue
+		}
+		if !d.isViewable(window) || time.Since(c.since) < shownTime && !(d.isDrawn(window) && d.hasFocus()) {
+			continue
+		}
+		delete(d.coming, window)
+		d.guest.host.Event(EventWindow, Window{App: c.app.Name, Title: d.title(window), Took: time.Since(c.app.began)})
 	}
 }
 
@@ -282,7 +318,7 @@ func (d *desk) owner(instance, class string, pid int) *app {
 				return a
 			}
 		}
-		if found == nil && pid > 0 && (a.program.cmd.Process.Pid == pid || contains(Descendants(a.program.cmd.Process.Pid), pid)) {
+		if found == nil && pid > 0 && (a.program.cmd.Process.Pid == pid || slices.Contains(Descendants(a.program.cmd.Process.Pid), pid)) {
 			found = a
 		}
 	}
@@ -298,13 +334,4 @@ func (d *desk) owner(instance, class string, pid int) *app {
 		found.shown = true
 	}
 	return found
-}
-
-func contains(pids []int, pid int) bool {
-	for _, p := range pids {
-		if p == pid {
-			return true
-		}
-	}
-	return false
 }

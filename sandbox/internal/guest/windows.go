@@ -91,10 +91,17 @@ func (d *desk) isDrawnDock(window xproto.Window) bool {
 	if len(kinds) == 0 || xproto.Atom(kinds[0]) != d.atoms["_NET_WM_WINDOW_TYPE_DOCK"] {
 		return false
 	}
+	return d.isViewable(window) && d.isDrawn(window)
+}
+
+// isViewable reports whether a window is mapped, with all those that it is in.
+func (d *desk) isViewable(window xproto.Window) bool {
 	attributes, err := xproto.GetWindowAttributes(d.x, window).Reply()
-	if err != nil || attributes.MapState != xproto.MapStateViewable {
-		return false
-	}
+	return err == nil && attributes.MapState == xproto.MapStateViewable
+}
+
+// isDrawn reports whether the pixels of a window are not all the same.
+func (d *desk) isDrawn(window xproto.Window) bool {
 	geometry, err := xproto.GetGeometry(d.x, xproto.Drawable(window)).Reply()
 	if err != nil {
 		return false
@@ -110,4 +117,10 @@ func (d *desk) isDrawnDock(window xproto.Window) bool {
 		}
 	}
 	return false
+}
+
+// hasFocus reports whether the window manager has given the keyboard to a window.
+func (d *desk) hasFocus() bool {
+	active := d.windows(d.root, "_NET_ACTIVE_WINDOW")
+	return len(active) > 0 && active[0] != 0
 }

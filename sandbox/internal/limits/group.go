@@ -32,8 +32,9 @@ const (
 // version 2, or one in each tree of version 1. Its methods may be called from several
 // goroutines.
 //
-// When the last process in it is the largest, the kernel ends that one process, not the
-// whole group: a browser's page that takes too much does not take the desktop with it.
+// When the memory is used up, the kernel ends the largest process in the group and not all
+// of them (memory.oom.group stays off): a page that takes too much does not take the
+// desktop with it.
 type Group struct {
 	kernel  kernel
 	limits  Limits

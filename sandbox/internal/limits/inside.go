@@ -47,7 +47,7 @@ func Watch(ctx context.Context, l Limits, hasCgroup bool, f func(Event)) {
 			return
 		case <-timer.C:
 		}
-		events, victim := w.look()
+		events, victim := w.look(time.Now())
 		if victim > 0 {
 			_ = unix.Kill(victim, unix.SIGKILL)
 		}
@@ -71,37 +71,42 @@ type watcher struct {
 	self     int
 	canStart func() bool
 
-	next time.Duration
+	next time.Duration // until the next look
+	slow time.Time     // when everything is due to be looked at, and not only the memory
+
+	full   map[string]bool // mounts
+	greedy map[int]bool    // processes with all files open
+
+	crowded time.Time // since when there has been nearly no room for a process
+	refused int       // attempts to start one since
+	bomb    bool      // said
 
 	shmem    int64 // of the machine, when files without a name were last counted
-	unnamed  int64 // those
-	full     map[string]bool
-	nearly   int // looks in a row with nearly no room for a process
-	refused  int // of those, with none
-	bomb     bool
-	over     int // looks in a row with too much memory
-	hopeless bool
-	greedy   map[int]bool // processes with all files open
-	turn     int
+	unnamed  map[int]int64
+	over     time.Time // since when there has been too much memory in use
+	hopeless bool      // said
 }
 
-func (w *watcher) look() (events []Event, victim int) {
+// How long a state has to last until it is fatal.
+const (
+	bombAfter = 2500 * time.Millisecond
+	overAfter = time.Second // of ending the largest process again and again
+)
+
+// look measures once. The victim is the process to end; 0 is none.
+func (w *watcher) look(now time.Time) (events []Event, victim int) {
 	w.next = slowest
-	m := measured{mounts: w.meter.mounts()}
-	events = w.disk(m.mounts)
-	w.turn++
-	watchMemory := !w.cgroup && w.limits.Memory > 0
-	if !watchMemory && w.turn%2 == 0 {
-		return events, 0
+	m := measured{mounts: w.meter.mounts(), processes: w.meter.processes()}
+	if !now.Before(w.slow) {
+		w.slow = now.Add(slowest - fastest)
+		events = append(w.disk(m.mounts), w.files(m.processes)...)
+		if !w.cgroup {
+			events = append(events, w.room(now, m.threads())...)
+		}
 	}
-	m.processes = w.meter.processes()
-	events = append(events, w.files(m.processes)...)
-	if !w.cgroup {
-		events = append(events, w.room(m.threads())...)
-	}
-	if watchMemory {
+	if !w.cgroup && w.limits.Memory > 0 {
 		m.segments = w.meter.segments()
-		e, v := w.memory(m)
+		e, v := w.memory(now, m)
 		return append(events, e...), v
 	}
 	return events, 0
@@ -132,21 +137,24 @@ func (w *watcher) disk(mounts []mount) (events []Event) {
 	return events
 }
 
-// room tells of the limit of processes, where the kernel counts nothing for us to read.
-func (w *watcher) room(threads int) (events []Event) {
+// room tells of the limit of processes, where the kernel counts nothing for us to read: it
+// tries to start one when nearly all are taken.
+func (w *watcher) room(now time.Time, threads int) (events []Event) {
 	limit := w.limits.Processes
 	if limit == 0 || threads < limit-limit/16 {
-		w.nearly, w.refused, w.bomb = 0, 0, false
+		w.crowded, w.refused, w.bomb = time.Time{}, 0, false
 		return nil
 	}
-	w.nearly++
+	if w.crowded.IsZero() {
+		w.crowded = now
+	}
 	if threads > limit || !w.canStart() {
 		w.refused++
 		if w.refused == 1 {
 			events = append(events, Event{processes, fmt.Sprintf("The desktop has reached its limit of %d processes, and no more can be started.", limit), false})
 		}
 	}
-	if w.nearly > lasting && w.refused > lasting/2 && !w.bomb {
+	if now.Sub(w.crowded) >= bombAfter && w.refused >= 3 && !w.bomb {
 		w.bomb = true
 		events = append(events, Event{processes, fmt.Sprintf("The desktop stays at its limit of %d processes.", limit), true})
 	}
@@ -168,7 +176,7 @@ func (w *watcher) files(all []process) (events []Event) {
 		if uint64(p.slots) < most.Cur {
 			continue
 		}
-		open := len(openFiles(filepath.Join(w.meter.proc, strconv.Itoa(p.pid), "fd")))
+		open := len(namesIn(filepath.Join(w.meter.proc, strconv.Itoa(p.pid), "fd")))
 		if uint64(open) < most.Cur {
 			continue
 		}
@@ -182,47 +190,48 @@ func (w *watcher) files(all []process) (events []Event) {
 }
 
 // memory decides who has to go when there is too much in use.
-func (w *watcher) memory(m measured) (events []Event, victim int) {
-	// Counting files without a name is slow, so only when there is more shared memory on
-	// the machine than last time.
-	if s := w.meter.shmem(); s-w.shmem > w.limits.Memory/16 || w.shmem-s > w.limits.Memory/16 {
-		w.shmem, w.unnamed = s, w.meter.unnamed(m.mounts)
+func (w *watcher) memory(now time.Time, m measured) (events []Event, victim int) {
+	// Counting files without a name is slow, so it is done when the shared memory of the
+	// whole machine has changed.
+	limit := w.limits.Memory
+	if s := w.meter.shmem(); max(s-w.shmem, w.shmem-s) > limit/16 {
+		w.shmem, w.unnamed = s, w.meter.unnamed()
 	}
-	m.inMemory = w.unnamed
-	used := m.memory()
-	if used > w.limits.Memory {
-		m.inMemory = w.meter.unnamed(m.mounts)
-		m.processes = w.meter.exact(m.processes)
-		used = m.memory()
+	m.hold(w.unnamed)
+	if m.memory() > limit {
+		w.unnamed = w.meter.unnamed()
+		m.hold(w.unnamed)
+		w.meter.exact(m.processes)
 	}
-	left := w.limits.Memory - used
+	left := limit - m.memory()
 	w.next = min(slowest, max(fastest, time.Duration(float64(left)/hunger*float64(time.Second))))
 	if left >= 0 {
-		if left > w.limits.Memory/16 {
-			w.over, w.hopeless = 0, false
+		if left > limit/16 {
+			w.over, w.hopeless = time.Time{}, false
 		}
 		return nil, 0
 	}
 	if w.hopeless {
 		return nil, 0
 	}
-	w.over++
+	first := w.over.IsZero()
+	if first {
+		w.over = now
+	}
 	var largest process
 	for _, p := range m.processes {
-		if p.pid != w.self && p.pid != 1 && p.own+p.shared > largest.own+largest.shared {
+		if p.pid != w.self && p.pid != 1 && p.blame() > largest.blame() {
 			largest = p
 		}
 	}
-	// One that is being ended takes a while to give its memory back, and is then gone.
-	const tries = 40
-	if w.over > tries || largest.own+largest.shared < w.limits.Memory/16 {
+	if now.Sub(w.over) >= overAfter || largest.blame() < limit/16 {
 		w.hopeless = true
 		return []Event{{memory, fmt.Sprintf("The desktop uses more than its limit of %s of memory, and no single program is to blame: it lies in files and shared memory, or in too many programs.",
-			size(w.limits.Memory)), true}}, 0
+			size(limit)), true}}, 0
 	}
-	if w.over == 1 {
+	if first {
 		events = []Event{{memory, fmt.Sprintf("The desktop has reached its limit of %s of memory, and the largest program in it, %q, has been ended.",
-			size(w.limits.Memory), largest.name), false}}
+			size(limit), largest.name), false}}
 	}
 	return events, largest.pid
 }

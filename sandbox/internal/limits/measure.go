@@ -5,6 +5,7 @@ package limits
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ type process struct {
 	own     int64 // memory that is its own, in swap too, with the tables for it
 	shared  int64 // memory shared with others, as far as it has touched it
 	slots   int   // at least as many as it has open files, rounded up to a power of two
+	held    int64 // in files without a name that it has open; in two processes it is counted for one
 }
 
 // mount is a file system in memory that can be written to.
@@ -39,7 +41,7 @@ type measured struct {
 	processes []process
 	mounts    []mount
 	segments  int64 // bytes in System V shared memory
-	inMemory  int64 // bytes in files that have no name
+	unnamed   int64 // bytes in files that have no name
 }
 
 func (m measured) threads() (n int) {
@@ -48,6 +50,20 @@ func (m measured) threads() (n int) {
 	}
 	return n
 }
+
+// hold takes over what files without a name hold.
+func (m *measured) hold(unnamed map[int]int64) {
+	m.unnamed = 0
+	for _, n := range unnamed {
+		m.unnamed += n
+	}
+	for i := range m.processes {
+		m.processes[i].held = unnamed[m.processes[i].pid]
+	}
+}
+
+// blame is how much would be free, at best, if the process ended.
+func (p process) blame() int64 { return p.own + max(p.shared, p.held) }
 
 // memory is a quick estimate, rather too high: what processes share by having been forked
 // counts for each.
@@ -62,7 +78,7 @@ func (m measured) memory() int64 {
 
 // filed is the shared memory that has a place, whether or not a process has it mapped.
 func (m measured) filed() int64 {
-	n := m.segments + m.inMemory
+	n := m.segments + m.unnamed
 	for _, f := range m.mounts {
 		n += f.used()
 	}
@@ -74,14 +90,18 @@ type meter struct {
 	proc string // "/proc"
 }
 
-func (m meter) processes() (all []process) {
-	entries, _ := os.ReadDir(m.proc)
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
+func (m meter) pids() (all []int) {
+	for _, name := range namesIn(m.proc) {
+		if pid, err := strconv.Atoi(name); err == nil {
+			all = append(all, pid)
 		}
-		b, err := os.ReadFile(filepath.Join(m.proc, e.Name(), "status"))
+	}
+	return all
+}
+
+func (m meter) processes() (all []process) {
+	for _, pid := range m.pids() {
+		b, err := os.ReadFile(filepath.Join(m.proc, strconv.Itoa(pid), "status"))
 		if err == nil {
 			all = append(all, parseStatus(pid, string(b)))
 		}
@@ -120,7 +140,7 @@ func (m meter) mounts() (all []mount) {
 	for line := range strings.Lines(string(b)) {
 		before, after, _ := strings.Cut(line, " - ")
 		f, g := strings.Fields(before), strings.Fields(after)
-		if len(f) < 6 || len(g) < 1 || g[0] != "tmpfs" || !hasOption(f[5], "rw") {
+		if len(f) < 6 || len(g) < 1 || g[0] != "tmpfs" || !slices.Contains(strings.Split(f[5], ","), "rw") {
 			continue
 		}
 		p := unescape(f[4])
@@ -136,15 +156,6 @@ func (m meter) mounts() (all []mount) {
 			nodes: int64(fs.Files), spare: int64(fs.Ffree)})
 	}
 	return all
-}
-
-func hasOption(options, want string) bool {
-	for o := range strings.SplitSeq(options, ",") {
-		if o == want {
-			return true
-		}
-	}
-	return false
 }
 
 // segments is the System V shared memory of our namespace: the columns rss and swap, found
@@ -172,36 +183,34 @@ func (m meter) segments() (n int64) {
 	return n
 }
 
-// unnamed is what lies in files in memory that have no name (memfd_create): files that are
-// open in some process and lie on none of the mounts. Of processes that do not let
-// themselves be looked into it knows nothing.
-func (m meter) unnamed(mounts []mount) (n int64) {
-	on := map[uint64]bool{}
-	for _, f := range mounts {
-		on[f.device] = true
-	}
+// unnamed is what lies in files in memory that have no name (memfd_create), in bytes, by the
+// process that has them open; the first one if there are several. Of processes that do not
+// let themselves be looked into it knows nothing.
+func (m meter) unnamed() map[int]int64 {
 	type file struct{ device, node uint64 }
 	seen := map[file]bool{}
-	lists, _ := filepath.Glob(filepath.Join(m.proc, "[0-9]*/fd"))
-	for _, dir := range lists {
-		for _, name := range openFiles(dir) {
+	held := map[int]int64{}
+	for _, pid := range m.pids() {
+		dir := filepath.Join(m.proc, strconv.Itoa(pid), "fd")
+		for _, name := range namesIn(dir) {
 			p := filepath.Join(dir, name)
 			target, err := os.Readlink(p)
 			if err != nil || !strings.HasPrefix(target, "/memfd:") {
 				continue
 			}
 			var st unix.Stat_t
-			if unix.Stat(p, &st) != nil || on[st.Dev] || seen[file{st.Dev, st.Ino}] {
+			if unix.Stat(p, &st) != nil || seen[file{st.Dev, st.Ino}] {
 				continue
 			}
 			seen[file{st.Dev, st.Ino}] = true
-			n += st.Blocks * 512
+			held[pid] += st.Blocks * 512
 		}
 	}
-	return n
+	return held
 }
 
-func openFiles(dir string) []string {
+// namesIn are the names in a folder, such as those of the files that a process has open.
+func namesIn(dir string) []string {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -213,23 +222,20 @@ func openFiles(dir string) []string {
 
 // exact replaces the estimates of the processes by their proportional shares, where the
 // kernel lets us see them.
-func (m meter) exact(all []process) []process {
-	out := make([]process, len(all))
+func (m meter) exact(all []process) {
 	for i, p := range all {
-		out[i] = p
 		b, err := os.ReadFile(filepath.Join(m.proc, strconv.Itoa(p.pid), "smaps_rollup"))
 		if err != nil {
 			continue
 		}
-		text := strings.ReplaceAll(string(b), ":", " ")
-		anon, ok := value(strings.ReplaceAll(text, " kB", ""), "Pss_Anon")
-		shmem, there := value(strings.ReplaceAll(text, " kB", ""), "Pss_Shmem")
+		text := strings.ReplaceAll(string(b), " kB", "")
+		anon, ok := value(text, "Pss_Anon:")
+		shmem, there := value(text, "Pss_Shmem:")
 		if ok && there {
-			swap, _ := value(strings.ReplaceAll(text, " kB", ""), "SwapPss")
-			out[i].own, out[i].shared = (anon+swap)<<10, shmem<<10
+			swap, _ := value(text, "SwapPss:")
+			all[i].own, all[i].shared = (anon+swap)<<10, shmem<<10
 		}
 	}
-	return out
 }
 
 // shmem is the shared memory of the whole machine, in bytes.

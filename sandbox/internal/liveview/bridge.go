@@ -230,10 +230,9 @@ func (v *View) admit(m clientMessage, held *held) clientMessage {
 		return m.onlyEncodings(passEncoding)
 	case setDesktopSize, xvp:
 		return nil // the desktop's size and power are not the viewer's to change
-	case keyEvent, qemuMessage, pointerEvent, cutText:
-		if m[0] == cutText && !m.offersText() {
-			return m
-		}
+	case cutText:
+		return nil // see Clipboard
+	case keyEvent, qemuMessage, pointerEvent:
 		if v.viewOnly {
 			return nil
 		}
@@ -255,9 +254,8 @@ type held struct {
 // to get.
 func (h *held) note(m clientMessage) clientMessage {
 	before := h.count()
-	kind := Clipboard
+	kind := Key
 	if symbol, down, ok := m.key(); ok {
-		kind = Key
 		at := slices.Index(h.keys, symbol)
 		switch {
 		case down && at >= 0:
@@ -268,22 +266,15 @@ func (h *held) note(m clientMessage) clientMessage {
 		case !down && at >= 0:
 			h.keys = slices.Delete(h.keys, at, at+1)
 		}
-		m = keyMessage(symbol, down)
-	} else if m[0] == pointerEvent {
+		m = keyMessage(portableKeysym(symbol), down)
+	} else {
 		was := h.buttons
 		h.buttons, h.x, h.y = m.pointer()
 		if kind = Move; was != h.buttons {
 			kind = Button
 		}
 	}
-	input := Input{Kind: kind, Time: time.Now(), Buttons: bits.OnesCount8(h.buttons), Keys: len(h.keys)}
-	h.view.mu.Lock()
-	h.view.lastInput = input.Time
-	h.view.holding += h.count() - before
-	h.view.mu.Unlock()
-	if h.view.input != nil {
-		h.view.input(input)
-	}
+	h.view.report(Input{Kind: kind, Buttons: bits.OnesCount8(h.buttons), Keys: len(h.keys)}, h.count()-before)
 	return m
 }
 
@@ -306,7 +297,7 @@ func (h *held) release(server net.Conn) {
 		out = append(out, pointerMessage(0, h.x, h.y)...)
 	}
 	for _, symbol := range slices.Backward(h.keys) {
-		out = append(out, keyMessage(symbol, false)...)
+		out = append(out, keyMessage(portableKeysym(symbol), false)...)
 	}
 	_ = server.SetDeadline(time.Now().Add(releaseLimit))
 	if _, err := server.Write(out); err != nil {

@@ -143,23 +143,6 @@ func pointerMessage(buttons byte, x, y uint16) clientMessage {
 	return m
 }
 
-// offersText says whether a ClientCutText brings text for the server's clipboard, or says
-// that there is some; the extended clipboard's other messages negotiate and ask.
-func (m clientMessage) offersText() bool {
-	const notify, provide = 1 << 27, 1 << 28
-	if int32(binary.BigEndian.Uint32(m[4:])) >= 0 {
-		return true
-	}
-	return binary.BigEndian.Uint32(m[8:])&(notify|provide) != 0 && !m.isCapabilities()
-}
-
-// isCapabilities says whether an extended ClientCutText lists what the viewer can do, with
-// the actions' bits for each.
-func (m clientMessage) isCapabilities() bool {
-	const capabilities = 1 << 24
-	return binary.BigEndian.Uint32(m[8:])&capabilities != 0
-}
-
 // onlyEncodings returns a SetEncodings message with those encodings alone that pass.
 func (m clientMessage) onlyEncodings(pass func(int32) bool) clientMessage {
 	kept := clientMessage{setEncodings, 0, 0, 0}
@@ -175,7 +158,7 @@ func (m clientMessage) onlyEncodings(pass func(int32) bool) clientMessage {
 // passEncoding says which encodings and extensions a viewer may agree on with the server.
 // What is left out is what would let a viewer change more than it sees (the display's size,
 // the machine's power), what makes a key depend on the viewer's keyboard (QEMU's key
-// events), and what is not known here, so that no viewer sends a message that is not either.
+// events), clipboards (see Clipboard), and what is not known here, so that no viewer sends a message that is not either.
 func passEncoding(encoding int32) bool {
 	const (
 		raw, copyRect, rre, hextile, zlib, tight, zrle = 0, 1, 2, 5, 6, 7, 16
@@ -185,11 +168,10 @@ func passEncoding(encoding int32) bool {
 		desktopSize, lastRect                          = -223, -224
 		cursor, vmwareCursor                           = -239, 0x574d5664
 		desktopName, fence, continuousUpdates          = -307, -312, -313
-		extendedClipboard                              = -1063131698 // 0xC0A1E5CE
 	)
 	switch encoding {
 	case raw, copyRect, rre, hextile, zlib, tight, zrle, tightPNG, desktopSize, lastRect,
-		cursor, vmwareCursor, desktopName, fence, continuousUpdates, extendedClipboard:
+		cursor, vmwareCursor, desktopName, fence, continuousUpdates:
 		return true
 	}
 	return encoding >= firstQuality && encoding <= lastQuality ||

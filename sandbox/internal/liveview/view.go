@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Options set up a View.
@@ -32,6 +34,9 @@ type Options struct {
 	// ViewOnly drops what viewers do with mouse, keyboard and clipboard.
 	ViewOnly bool
 
+	// Clipboard is the desktop's. Without it the page has none.
+	Clipboard Clipboard
+
 	// Input is called with what a person does on the desktop, before the server gets it.
 	// It is called from several goroutines and must return soon.
 	Input func(Input)
@@ -45,6 +50,17 @@ type Options struct {
 	Static fs.FS
 
 	Log *slog.Logger // slog.Default() when nil
+}
+
+// Clipboard reads and writes the clipboard of a desktop. It is used by several goroutines.
+//
+// VNC's own way is not used: x11vnc passes no text on to the desktop, and knows Latin-1
+// alone.
+type Clipboard interface {
+	// Read returns the text, or "" where there is none.
+	Read(ctx context.Context) (string, error)
+	// Write puts text there, in UTF-8 and of 1 MB at the most.
+	Write(ctx context.Context, text string) error
 }
 
 // Input is something that a person did on the desktop through the page.
@@ -62,10 +78,10 @@ type InputKind string
 
 // The kinds of input.
 const (
-	Move      InputKind = "move"      // of the pointer, with or without buttons down
-	Button    InputKind = "button"    // a button of the mouse or its wheel, down or up
-	Key       InputKind = "key"       // a key, down or up
-	Clipboard InputKind = "clipboard" // text for the desktop's clipboard
+	Move   InputKind = "move"   // of the pointer, with or without buttons down
+	Button InputKind = "button" // a button of the mouse or its wheel, down or up
+	Key    InputKind = "key"    // a key, down or up
+	CopyIn InputKind = "copy"   // text for the desktop's clipboard
 )
 
 // View is the HTTP handler of one desktop's live view. It is safe for concurrent use.
@@ -74,6 +90,7 @@ type View struct {
 	password string
 	name     string
 	viewOnly bool
+	clips    Clipboard
 	input    func(Input)
 	gate     *Gate
 	log      *slog.Logger
@@ -118,7 +135,8 @@ func New(o *Options) (*View, error) {
 		return nil, errors.New("a live view needs a way to reach the VNC server")
 	}
 	v := &View{
-		dial: o.Dial, password: o.VNCPassword, name: o.Name, viewOnly: o.ViewOnly, input: o.Input, gate: o.Gate, log: o.Log,
+		dial: o.Dial, password: o.VNCPassword, name: o.Name, viewOnly: o.ViewOnly,
+		clips: o.Clipboard, input: o.Input, gate: o.Gate, log: o.Log,
 	}
 	if v.log == nil {
 		v.log = slog.Default()
@@ -152,6 +170,10 @@ func New(o *Options) (*View, error) {
 	mux.HandleFunc("GET /state", v.serveState)
 	mux.HandleFunc("POST /invite", v.serveInvite)
 	mux.HandleFunc("GET /socket", v.serveSocket)
+	if v.clips != nil {
+		mux.HandleFunc("GET /clipboard", v.readClipboard)
+		mux.HandleFunc("POST /clipboard", v.writeClipboard)
+	}
 	v.handler = v.gate.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// noVNC draws the pointer as an image with a data URI. Browsers that take 'self' for
 		// HTTP alone need the websocket's address.
@@ -246,13 +268,14 @@ func (v *View) Close() {
 
 // state is what the page asks for.
 type state struct {
-	Name     string `json:"name"`
-	ViewOnly bool   `json:"viewOnly"`
-	Viewers  int    `json:"viewers"`
+	Name      string `json:"name"`
+	ViewOnly  bool   `json:"viewOnly"`
+	Clipboard bool   `json:"clipboard"`
+	Viewers   int    `json:"viewers"`
 }
 
 func (v *View) serveState(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, state{Name: v.name, ViewOnly: v.viewOnly, Viewers: v.Viewers()})
+	writeJSON(w, state{Name: v.name, ViewOnly: v.viewOnly, Clipboard: v.clips != nil, Viewers: v.Viewers()})
 }
 
 // serveInvite gives somebody who is in a password for somebody else.
@@ -260,6 +283,64 @@ func (v *View) serveInvite(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, struct {
 		Password string `json:"password"`
 	}{v.gate.Issue()})
+}
+
+const (
+	mostClipboard  = 1 << 20 // bytes
+	clipboardLimit = 10 * time.Second
+)
+
+type clipboardText struct {
+	Text string `json:"text"`
+}
+
+func (v *View) readClipboard(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), clipboardLimit)
+	defer cancel()
+	text, err := v.clips.Read(ctx)
+	if err != nil {
+		v.log.Warn("The desktop's clipboard cannot be read.", "error", err)
+		http.Error(w, "The desktop's clipboard cannot be read.", http.StatusBadGateway)
+		return
+	}
+	writeJSON(w, clipboardText{strings.ToValidUTF8(text[:min(len(text), mostClipboard)], "\ufffd")})
+}
+
+func (v *View) writeClipboard(w http.ResponseWriter, r *http.Request) {
+	if v.viewOnly {
+		http.Error(w, "This desktop can only be watched.", http.StatusForbidden)
+		return
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostClipboard))
+	switch {
+	case err != nil:
+		http.Error(w, "The text is too long for the clipboard: 1 MB is the most.", http.StatusRequestEntityTooLarge)
+		return
+	case !utf8.Valid(data):
+		http.Error(w, "The text is not UTF-8.", http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), clipboardLimit)
+	defer cancel()
+	v.report(Input{Kind: CopyIn}, 0)
+	if err := v.clips.Write(ctx, string(data)); err != nil {
+		v.log.Warn("The desktop's clipboard cannot be written.", "error", err)
+		http.Error(w, "The desktop's clipboard cannot be written.", http.StatusBadGateway)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// report takes down that a person did something, and by how much what they hold changes.
+func (v *View) report(i Input, holding int) {
+	i.Time = time.Now()
+	v.mu.Lock()
+	v.lastInput = i.Time
+	v.holding += holding
+	v.mu.Unlock()
+	if v.input != nil {
+		v.input(i)
+	}
 }
 
 func writeJSON(w http.ResponseWriter, value any) {

@@ -47,7 +47,8 @@ func VNCArgs(o VNCOptions) []string {
 		"-nowireframe", "-noscrollcopyrect", "-noxrecord",
 		"-xrandr",                    // follow the display's size
 		"-wait", "10", "-defer", "5", // milliseconds between looks, and before an update goes out
-		"-nobell", "-nodpms",
+		"-nosel", // the clipboard has a way of its own, and is not looked at for nothing
+		"-nobell",
 	}
 	if o.Auth != "" {
 		args = append(args, "-auth", o.Auth)

@@ -20,7 +20,7 @@ function show(state, text) {
   element('status').textContent = text;
   element('lost').hidden = state !== 'lost';
   element('control').disabled = state !== 'connected' || !mayControl;
-  element('clipboard').disabled = state !== 'connected' || !controlling;
+  element('clipboard').disabled = state !== 'connected';
 }
 
 function showConnected() {
@@ -43,6 +43,8 @@ async function connect() {
     document.title = state.name;
     element('name').textContent = state.name;
     mayControl = !state.viewOnly;
+    element('clipboard').hidden = !state.clipboard;
+    element('clipboard-send').hidden = state.viewOnly;
   } catch {
     lost('loupe does not answer. Its desktop may have been stopped.', true);
     return;
@@ -61,10 +63,6 @@ async function connect() {
     failures = 0;
     control(false);
   });
-  view.addEventListener('clipboard', (event) => {
-    element('clipboard-text').value = event.detail.text;
-    note('Copied on the desktop.');
-  });
   view.addEventListener('disconnect', () => {
     rfb = null;
     controlling = false;
@@ -78,8 +76,7 @@ async function connect() {
 
 function lost(text, again) {
   control(false);
-  element('clipboard-panel').hidden = true;
-  element('clipboard').setAttribute('aria-expanded', 'false');
+  showClipboard(false);
   failures++;
   if (again && failures <= 6) {
     const seconds = Math.min(2 ** (failures - 1), 15);
@@ -105,10 +102,29 @@ function control(on) {
     if (controlling) rfb.focus();
     showConnected();
   }
-  if (!controlling) {
-    element('clipboard-panel').hidden = true;
-    element('clipboard').setAttribute('aria-expanded', 'false');
+}
+
+function showClipboard(open) {
+  element('clipboard-panel').hidden = !open;
+  element('clipboard').setAttribute('aria-expanded', open);
+  if (open) getClipboard();
+  else if (controlling) rfb?.focus();
+}
+
+async function getClipboard() {
+  const field = element('clipboard-text');
+  try {
+    field.value = (await ask('/clipboard')).text;
+    note('');
+  } catch {
+    note('The desktop\u2019s clipboard cannot be read.');
   }
+  field.focus();
+}
+
+async function setClipboard() {
+  const answer = await fetch('/clipboard', { method: 'POST', body: element('clipboard-text').value }).catch(() => null);
+  note(answer?.ok ? 'It can be pasted on the desktop now.' : await answer?.text() ?? 'loupe does not answer.');
 }
 
 function note(text) { element('clipboard-note').textContent = text; }
@@ -124,18 +140,9 @@ async function copy(text, field) {
 
 element('control').addEventListener('click', () => control(!controlling));
 element('reconnect').addEventListener('click', () => { failures = 0; connect(); });
-element('clipboard').addEventListener('click', () => {
-  const panel = element('clipboard-panel');
-  panel.hidden = !panel.hidden;
-  element('clipboard').setAttribute('aria-expanded', !panel.hidden);
-  note('');
-  if (panel.hidden) rfb?.focus();
-  else element('clipboard-text').focus();
-});
-element('clipboard-send').addEventListener('click', () => {
-  rfb?.clipboardPasteFrom(element('clipboard-text').value);
-  note('Sent. Paste it on the desktop.');
-});
+element('clipboard').addEventListener('click', () => showClipboard(element('clipboard-panel').hidden));
+element('clipboard-get').addEventListener('click', getClipboard);
+element('clipboard-send').addEventListener('click', setClipboard);
 element('clipboard-copy').addEventListener('click', async () => {
   const field = element('clipboard-text');
   await copy(field.value, field);

@@ -85,10 +85,11 @@ func (p *Proxy) resolve(ctx context.Context, t target) ([]netip.AddrPort, *block
 		if len(open) == maxAddresses {
 			break
 		}
-		if addr.Zone() != "" || !addr.IsValid() {
+		if !addr.IsValid() {
 			continue
 		}
-		address := netip.AddrPortFrom(addr.Unmap(), t.port)
+		// Without a zone, which no address of the public internet has.
+		address := netip.AddrPortFrom(addr.WithZone("").Unmap(), t.port)
 		if slices.Contains(open, address) {
 			continue
 		}

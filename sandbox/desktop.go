@@ -61,7 +61,8 @@ func (d *Desktop) Home() string { return d.at.Home }
 func (d *Desktop) Done() <-chan struct{} { return d.done }
 
 // Err is why the desktop ended: nil while it runs and after Close, the context's error when
-// that ended it, and otherwise an error that wraps [ErrEnded] or [ErrLimit].
+// that ended it, and otherwise an error that wraps [ErrEnded], with [ErrStopped] where it was
+// [Stop], or [ErrLimit].
 func (d *Desktop) Err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,7 +123,7 @@ func (d *Desktop) supervise() {
 	case <-d.peer.Done():
 		d.fail(fmt.Errorf("its guest has ended"))
 	}
-	if err := d.Err(); err != nil && !errors.Is(err, context.Canceled) {
+	if err := d.Err(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrStopped) {
 		own.events.add(Event{Kind: EventEnd, Text: err.Error()})
 	}
 	own.process.end()

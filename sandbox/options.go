@@ -123,6 +123,9 @@ var (
 	// ErrEnded says that the desktop has ended.
 	ErrEnded = errors.New("the desktop has ended")
 
+	// ErrStopped says that the desktop was ended by [Stop].
+	ErrStopped = errors.New("the desktop was stopped")
+
 	// ErrLimit says that the desktop was ended since it had reached a limit.
 	ErrLimit = errors.New("the desktop has reached a limit")
 )

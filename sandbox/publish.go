@@ -124,7 +124,7 @@ func (d *Desktop) serveClient(conn net.Conn) {
 	}
 }
 
-var errStopped = &sentence{kind: ErrEnded, text: "the desktop was stopped"}
+var errStopped = &sentence{kind: ErrEnded, text: ErrStopped.Error(), cause: ErrStopped}
 
 // attachment gives the guest one end of a new link and returns the other.
 func (d *Desktop) attachment(ctx context.Context) (*os.File, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/loupe-tools/loupe/computer"
 	"github.com/loupe-tools/loupe/computer/x11"
 	"github.com/loupe-tools/loupe/picture"
+	"github.com/loupe-tools/loupe/sandbox"
 )
 
 type actCmd struct {
@@ -34,7 +35,8 @@ type actCmd struct {
 	Output          string  `short:"o" placeholder:"FILE" help:"Write the member's image here, as .png or .jpg; - for standard output."`
 	JSON            bool    `name:"json" help:"Print the member's tool_result block; a turn's are always printed."`
 
-	Display          string        `placeholder:":N" help:"The display to act on, in place of $$DISPLAY."`
+	Display          string        `placeholder:":N" xor:"where" help:"The display to act on, in place of $$DISPLAY."`
+	Desktop          *string       `placeholder:"NAME" xor:"where" help:"The desktop to act on, one of loupe desktop list."`
 	Confirm          string        `placeholder:"WHEN" help:"Ask before each action (always), before those that reach the keyboard (risky), or not at all (never)."`
 	Off              []string      `placeholder:"MEMBER" help:"Switch a member off: it is refused."`
 	AppendScreenshot bool          `help:"End a turn that does not end in a screenshot with one, in its last result."`
@@ -110,6 +112,8 @@ func (c *actCmd) Run(env *environment) error {
 	}
 	switch {
 	case err == nil:
+	case errors.Is(err, errUsage):
+		return err
 	case env.ctx.Err() != nil:
 		env.warn("stopped before the turn was done.")
 	case ctx.Err() != nil:
@@ -152,9 +156,7 @@ func (c *actCmd) perform(ctx context.Context, options *computer.Options, turn []
 	}
 	opening, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	display, err := x11.Open(opening, c.Display, &x11.Options{
-		Quiet: max(c.SettleQuiet, time.Nanosecond), Bound: max(c.SettleBound, time.Nanosecond), // zero is the default there
-	})
+	display, disconnect, err := c.open(opening)
 	switch {
 	case err != nil && opening.Err() != nil && ctx.Err() == nil:
 		return nil, fmt.Errorf("the display does not answer, for %v now", openTime)
@@ -164,6 +166,7 @@ func (c *actCmd) perform(ctx context.Context, options *computer.Options, turn []
 	defer func() { //nolint:contextcheck // closing must work after the context has ended
 		// On a display that is gone nothing is held.
 		closeErr := display.Close()
+		disconnect()
 		switch {
 		case closeErr == nil || err != nil || errors.Is(closeErr, computer.ErrClosed):
 		case errors.Is(closeErr, x11.ErrUnread):
@@ -182,6 +185,23 @@ func (c *actCmd) perform(ctx context.Context, options *computer.Options, turn []
 		err = ctx.Err()
 	}
 	return results, err
+}
+
+// open connects to the display, or to the desktop's. What is returned with it ends the rest of
+// the connection, after the display was closed.
+func (c *actCmd) open(ctx context.Context) (display *x11.Display, disconnect func(), err error) {
+	settling := &x11.Options{
+		Quiet: max(c.SettleQuiet, time.Nanosecond), Bound: max(c.SettleBound, time.Nanosecond), // zero is the default there
+	}
+	if c.Desktop == nil {
+		display, err = x11.Open(ctx, c.Display, settling)
+		return display, func() {}, err
+	}
+	desk, err := sandbox.Open(ctx, *c.Desktop, settling)
+	if err != nil {
+		return nil, nil, desktopError(err)
+	}
+	return desk.Display(), func() { _ = desk.Close() }, nil
 }
 
 // confirmation is when to ask, with its default.

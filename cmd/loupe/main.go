@@ -11,9 +11,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/loupe-tools/loupe/sandbox"
 )
 
 // Exit statuses.
@@ -25,11 +28,12 @@ const (
 
 // cli is the command line. Each verb has a file of its own.
 type cli struct {
-	Ask    askCmd    `cmd:"" help:"Ask a question about one or more images."`
-	View   viewCmd   `cmd:"" help:"Make the copy of an image that a model sees."`
-	Zoom   zoomCmd   `cmd:"" help:"Cut a region from an image and magnify it, as a model's zoom does."`
-	Act    actCmd    `cmd:"" help:"Act on an X display as the computer toolset does: one turn of tool_use blocks, or one member."`
-	Doctor doctorCmd `cmd:"" help:"Say what is missing on this machine and the command that installs it."`
+	Ask     askCmd     `cmd:"" help:"Ask a question about one or more images."`
+	View    viewCmd    `cmd:"" help:"Make the copy of an image that a model sees."`
+	Zoom    zoomCmd    `cmd:"" help:"Cut a region from an image and magnify it, as a model's zoom does."`
+	Act     actCmd     `cmd:"" help:"Act on a display as the computer toolset does: one turn of tool_use blocks, or one member."`
+	Desktop desktopCmd `cmd:"" help:"Start an isolated desktop to act on; list, stop or use those that run."`
+	Doctor  doctorCmd  `cmd:"" help:"Say what is missing on this machine and the command that installs it."`
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
@@ -70,6 +74,7 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(f
 var errReported = errors.New("already reported")
 
 func main() {
+	sandbox.RunGuest() // before anything else: the guest of a desktop is this program too
 	// Large pictures leave large garbage; near this much, collecting it is worth the time.
 	debug.SetMemoryLimit(600 << 20)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -92,7 +97,7 @@ func run(env *environment, args []string) int {
 			"Exit status: 0 done, 1 the work failed, 2 wrong usage."),
 		kong.Writers(env.stdout, env.stderr),
 		kong.Exit(func(code int) { exited = code }),
-		kong.Vars{"version": version()},
+		kong.Vars{"version": version(), "applications": strings.Join(sandbox.Apps(), ", ")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
@@ -107,9 +112,12 @@ func run(env *environment, args []string) int {
 		env.warn("%v; see loupe --help", err)
 		return exitUsage
 	}
+	var inside *exitStatus
 	switch err := command.Run(env); {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &inside):
+		return inside.code
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.Is(err, errUsage):

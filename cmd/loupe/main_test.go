@@ -20,9 +20,11 @@ import (
 
 	"github.com/loupe-tools/loupe/internal/claudetest"
 	"github.com/loupe-tools/loupe/picture"
+	"github.com/loupe-tools/loupe/sandbox"
 )
 
 func TestMain(m *testing.M) {
+	sandbox.RunGuest()
 	testscript.Main(m, map[string]func(){"loupe": main})
 }
 

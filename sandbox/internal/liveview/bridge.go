@@ -42,6 +42,13 @@ var (
 // serveSocket connects one viewer to the VNC server until either leaves or the View is
 // closed.
 func (v *View) serveSocket(w http.ResponseWriter, r *http.Request) {
+	leave, err := v.enter()
+	if errors.Is(err, errOver) {
+		http.Error(w, "The desktop is no longer shown.", http.StatusServiceUnavailable)
+		return
+	}
+	defer leave()
+	tooMany := err
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols: []string{"binary"}, CompressionMode: websocket.CompressionDisabled,
 	})
@@ -57,10 +64,8 @@ func (v *View) serveSocket(w http.ResponseWriter, r *http.Request) {
 	c := newClient(wire, ws)
 	defer c.wait()
 
-	err = v.enter()
-	if err == nil {
+	if err = tooMany; err == nil {
 		err = v.serve(ctx, c)
-		v.leave()
 	}
 	code, reason := codeOver, "The desktop is no longer shown."
 	switch {
@@ -85,26 +90,25 @@ var (
 	errOver    = errors.New("the view is closed")
 )
 
-// enter counts a viewer in, or says why not.
-func (v *View) enter() error {
+// enter counts a viewer in, or says why not. Unless the error is errOver, leave must be
+// called when all is done.
+func (v *View) enter() (leave func(), err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	switch {
-	case v.closed:
-		return errOver
-	case v.count >= mostViewers:
-		return errTooMany
+	if v.closed {
+		return nil, errOver
+	}
+	v.viewers.Add(1)
+	if v.count >= mostViewers {
+		return v.viewers.Done, errTooMany
 	}
 	v.count++
-	v.viewers.Add(1)
-	return nil
-}
-
-func (v *View) leave() {
-	v.mu.Lock()
-	v.count--
-	v.mu.Unlock()
-	v.viewers.Done()
+	return func() {
+		v.mu.Lock()
+		v.count--
+		v.mu.Unlock()
+		v.viewers.Done()
+	}, nil
 }
 
 // serve bridges one viewer and returns why it ended: errLeft, errGone or errProtocol in the

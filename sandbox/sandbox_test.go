@@ -11,6 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.RunGuest()
+	playRole()
 	os.Exit(m.Run())
 }
 

@@ -44,7 +44,9 @@ const guestPath = "/run/loupe/guest"
 // Arguments returns bubblewrap's arguments, without its name.
 func (s *Sandbox) Arguments() []string {
 	args := []string{
-		"--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
+		// Without --as-pid-1 the first process is one of bubblewrap's, without a filter of
+		// system calls, whose memory everything inside could write.
+		"--unshare-all", "--as-pid-1", "--die-with-parent", "--new-session", "--clearenv",
 		"--uid", strconv.Itoa(UID), "--gid", strconv.Itoa(UID), "--hostname", "desktop",
 		"--ro-bind", "/usr", "/usr",
 	}

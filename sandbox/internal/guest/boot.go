@@ -44,6 +44,7 @@ func (g *guest) boot(files []*os.File) (any, []*os.File, error) {
 	if err := confine(config); err != nil {
 		return nil, nil, err
 	}
+	g.tasks.Go(func() { g.children.reap(g.ctx) })
 	if err := prepareFiles(config); err != nil {
 		return nil, nil, err
 	}

@@ -75,6 +75,11 @@ func (g *guest) get(ctx context.Context, q *Get, files []*os.File) (any, []*os.F
 		return nil, nil, err
 	}
 	for _, name := range names {
+		// A walk begins with what a link leads to, and a pattern goes through links on the way.
+		if throughLink(root, name) {
+			_ = a.skip(name, "it is a symbolic link, or behind one")
+			continue
+		}
 		err := fs.WalkDir(root.FS(), name, func(name string, entry fs.DirEntry, err error) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -89,6 +94,16 @@ func (g *guest) get(ctx context.Context, q *Get, files []*os.File) (any, []*os.F
 		return nil, nil, err
 	}
 	return Got{Skipped: a.skipped}, nil, nil
+}
+
+// throughLink reports whether a name, or a folder on the way to it, is a symbolic link.
+func throughLink(root *os.Root, name string) bool {
+	for ; name != "."; name = path.Dir(name) {
+		if info, err := root.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // archive is what get collects.

@@ -46,7 +46,8 @@ type guest struct {
 	running map[string]*program // by token
 	peers   []*link.Peer        // attached ones
 
-	tasks sync.WaitGroup
+	children children
+	tasks    sync.WaitGroup
 }
 
 // answer is a [link.Handler].

@@ -52,13 +52,9 @@ func (g *guest) start(cmd *exec.Cmd, env ...string) (*program, error) {
 		}
 		cmd.Path, cmd.Err = path, nil
 	}
-	if err := cmd.Start(); err != nil {
+	if err := g.children.start(cmd, func() { close(p.done) }); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", cmd.Args[0], err)
 	}
-	go func() {
-		_ = cmd.Wait()
-		close(p.done)
-	}()
 	return p, nil
 }
 

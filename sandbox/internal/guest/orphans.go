@@ -1,0 +1,93 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// children are the processes that os/exec waits for. All others that the guest becomes the
+// parent of are orphans, which nobody waits for but it.
+//
+// In a sandbox the guest is the first process, so that nothing inside can stop or kill it: the
+// kernel keeps signals from the first process of a namespace that come from within.
+type children struct {
+	mu  sync.Mutex // held while one is started, so that it is known before it can be looked at
+	own map[int]bool
+}
+
+// start starts a command and waits for it in the background. Ended, when it has been waited for,
+// is called.
+func (c *children) start(cmd *exec.Cmd, ended func()) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if c.own == nil {
+		c.own = map[int]bool{}
+	}
+	pid := cmd.Process.Pid
+	c.own[pid] = true
+	go func() {
+		_ = cmd.Wait()
+		c.mu.Lock()
+		delete(c.own, pid)
+		c.mu.Unlock()
+		ended()
+	}()
+	return nil
+}
+
+// reapPause is the least time between two looks for orphans that have ended, so that a
+// program that makes many costs little.
+const reapPause = 50 * time.Millisecond
+
+// reap collects orphans that have ended until the context ends.
+func (c *children) reap(ctx context.Context) {
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	defer signal.Stop(died)
+	for {
+		c.reapNow()
+		pause := time.NewTimer(reapPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
+		select {
+		case <-died:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *children) reapNow() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || c.own[pid] {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		// The name is in brackets and may hold anything.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) > 1 && string(fields[0]) == "Z" && string(fields[1]) == strconv.Itoa(os.Getpid()) {
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+		}
+	}
+}

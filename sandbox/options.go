@@ -158,8 +158,9 @@ func checkName(name string) error {
 // plan is what the options come to.
 type plan struct {
 	Options
-	rules []egress.Rule
-	setup apps.Setup
+	rules   []egress.Rule
+	setup   apps.Setup
+	network egress.Options // how hosts are found and connected to; the zero value but in tests
 }
 
 // resolve checks the options and fills in what they leave open.

@@ -95,8 +95,8 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 	if err := d.makeGroup(); err != nil {
 		return nil, err
 	}
-	allowance := &egress.Options{Allow: p.rules, Log: p.Log, Attempt: func(a egress.Attempt) { own.events.add(networkEvent(a)) }}
-	own.proxy = egress.New(allowance)
+	own.proxy = egress.New(&egress.Options{Allow: p.rules, Log: p.Log, Resolver: p.network.Resolver, Dial: p.network.Dial,
+		Attempt: func(a egress.Attempt) { own.events.add(networkEvent(a)) }})
 	listener, err := d.proxyWithoutSandbox()
 	if err != nil {
 		return nil, err

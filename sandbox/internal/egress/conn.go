@@ -45,7 +45,7 @@ func (c *idleConn) armRead(t time.Time) bool {
 	if !c.read.IsZero() {
 		return false
 	}
-	c.Conn.SetReadDeadline(t)
+	_ = c.Conn.SetReadDeadline(t)
 	return true
 }
 
@@ -55,7 +55,7 @@ func (c *idleConn) armWrite(t time.Time) bool {
 	if !c.write.IsZero() {
 		return false
 	}
-	c.Conn.SetWriteDeadline(t)
+	_ = c.Conn.SetWriteDeadline(t)
 	return true
 }
 
@@ -164,7 +164,7 @@ func copyHalf(dst *idleConn, src io.Reader) (readErr, writeErr error) {
 		}
 		if err == io.EOF {
 			// The other end may have gone already, which is no fault.
-			dst.CloseWrite()
+			_ = dst.CloseWrite()
 			return nil, nil
 		}
 		if err != nil {

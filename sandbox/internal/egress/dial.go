@@ -34,7 +34,7 @@ func (s *server) dial(ctx context.Context, t target) (*upstream, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.p.setup)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // the transport takes the request's end off its context, and the server's with it
 
 	addresses, b := s.p.resolve(ctx, t)
 	if b != nil {

@@ -112,7 +112,7 @@ func (s *server) guard(o *opening, up *upstream, t target) end {
 	for {
 		b, more, err := s.p.nextRecord(o, t)
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return s.sendOn(o, up, len(o.buf)) // carry finds the end again
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return end{reason: ReasonIdle, detail: err.Error()}

@@ -20,7 +20,7 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, a *attempt, b *b
 	}
 	w.WriteHeader(b.status)
 	if r.Method != http.MethodHead {
-		w.Write([]byte(body))
+		_, _ = w.Write([]byte(body)) // the client may have gone
 	}
 }
 

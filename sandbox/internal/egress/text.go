@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,7 +13,7 @@ import (
 // HTTP may pass, except on port 80.
 func inspectText(o *opening, t target) (*blocked, error) {
 	line, err := requestLine(o)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil // as much of a line as there will ever be: no server takes it for a request
 	}
 	if err != nil {
@@ -26,7 +27,7 @@ func inspectText(o *opening, t target) (*blocked, error) {
 	}
 	o.speaks(spokenHTTP)
 	b, err := judgeRequest(o, line, t)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		b, err = hostHeader(t, "the header is incomplete"), nil
 	}
 	return b, err

@@ -51,7 +51,7 @@ func (s *server) connect(w http.ResponseWriter, r *http.Request, c *client, a *a
 	defer c.Close()
 	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered()) // what the client sent without waiting
 	early = slices.Clone(early)
-	stop := context.AfterFunc(s.ctx, func() {
+	stop := context.AfterFunc(r.Context(), func() {
 		c.Close()
 		up.Close()
 	})
@@ -113,10 +113,12 @@ type end struct {
 	refused bool
 }
 
-// note puts it into the attempt, unless the other direction did so before.
+// note puts it into the attempt, unless the other direction did so before; a refusal
+// counts in any case.
 func (e end) note(a *attempt) {
-	if a.Reason == "" {
-		a.Allowed = !e.refused
+	if e.refused {
+		a.Allowed, a.Reason, a.Detail = false, e.reason, e.detail
+		return
 	}
 	a.end(e.reason, e.detail)
 }
@@ -125,7 +127,7 @@ func (e end) note(a *attempt) {
 func (s *server) open(o *opening, c *client, up *upstream, t target) end {
 	// They have a time of their own: on the ports of the web from the start, elsewhere, where
 	// it may be the host that speaks first, from when it is known that more has to come.
-	o.hurry = func() { c.SetReadDeadline(time.Now().Add(s.p.setup)) }
+	o.hurry = func() { _ = c.SetReadDeadline(time.Now().Add(s.p.setup)) }
 	if t.port == 80 || t.port == 443 {
 		o.hurry()
 	} else {
@@ -140,14 +142,14 @@ func (s *server) open(o *opening, c *client, up *upstream, t target) end {
 	if err == nil {
 		var b *blocked
 		if b, err = s.p.inspect(o, t); b != nil {
-			io.WriteString(c, o.refusal(b))
+			_, _ = io.WriteString(c, o.refusal(b))
 			return end{reason: b.reason, detail: b.detail, refused: true}
 		}
 	}
 	o.hurry = nil
 	var host hostError
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 	case errors.As(err, &host):
 		return end{reason: failure(err), detail: err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded) && (o.spoken != spokenOther || o.pass == nil):
@@ -157,7 +159,7 @@ func (s *server) open(o *opening, c *client, up *upstream, t target) end {
 	case err != nil:
 		return end{reason: ReasonEnded, detail: err.Error()}
 	}
-	c.SetReadDeadline(time.Time{})
+	_ = c.SetReadDeadline(time.Time{})
 	return s.sendOn(o, up, o.judged)
 }
 

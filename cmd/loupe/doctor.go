@@ -7,6 +7,7 @@ import (
 	"github.com/loupe-tools/loupe/computer/x11"
 	"github.com/loupe-tools/loupe/internal/doctor"
 	"github.com/loupe-tools/loupe/picture"
+	"github.com/loupe-tools/loupe/sandbox"
 )
 
 type doctorCmd struct {
@@ -16,7 +17,9 @@ type doctorCmd struct {
 // Run prints what there is and what is missing. It fails when something is missing
 // without which no question can be answered.
 func (c *doctorCmd) Run(env *environment) error {
-	system := doctor.System(picture.JPEGAvailable, lookAtDisplay)
+	system := doctor.System(doctor.Program{
+		JPEG: picture.JPEGAvailable, Display: lookAtDisplay, Isolate: sandbox.CanIsolate, Limit: sandbox.CanLimit,
+	})
 	system.Getenv = env.getenv
 	findings := doctor.Check(env.ctx, system)
 	ok := doctor.OK(findings)

@@ -59,17 +59,25 @@ type Env struct {
 	Exists func(name string) bool
 	// Root is set when commands run as the superuser.
 	Root bool
-	// JPEG is set when this program can write JPEG, which takes cgo.
-	JPEG bool
-	// Display connects to the display that DISPLAY names and returns its size, such as
-	// 1280x800, and which of the extensions that may be missing are. The error's text is
-	// for a person.
-	Display func(ctx context.Context) (size string, lacks []string, err error)
+	Program
 }
 
-// System is the machine that the process runs on. What needs other packages is for the
-// caller to say: whether it can write JPEG, and what there is of a display.
-func System(jpeg bool, display func(context.Context) (size string, lacks []string, err error)) *Env {
+// Program is what the program that asks can do itself, which takes other packages to find
+// out. All functions are needed. The texts of errors are for a person.
+type Program struct {
+	// JPEG is set when it can write JPEG, which takes cgo.
+	JPEG bool
+	// Display connects to the display that DISPLAY names and returns its size, such as
+	// 1280x800, and which of the extensions that may be missing are.
+	Display func(ctx context.Context) (size string, lacks []string, err error)
+	// Isolate isolates something that does nothing, as a desktop is isolated.
+	Isolate func(ctx context.Context) error
+	// Limit makes a control group, as a desktop has one, and removes it.
+	Limit func() error
+}
+
+// System is the machine that the process runs on.
+func System(program Program) *Env {
 	return &Env{
 		LookPath: exec.LookPath,
 		Run: func(ctx context.Context, name string, args ...string) ([]byte, error) {
@@ -82,8 +90,7 @@ func System(jpeg bool, display func(context.Context) (size string, lacks []strin
 			return err == nil
 		},
 		Root:    os.Geteuid() == 0,
-		JPEG:    jpeg,
-		Display: display,
+		Program: program,
 	}
 }
 
@@ -122,6 +129,7 @@ func Check(ctx context.Context, env *Env) []Finding {
 		jpeg.Fix = "CGO_ENABLED=1 make build"
 	}
 	findings = append(findings, jpeg, display(ctx, env), cpu(env))
+	findings = append(findings, desktop(ctx, env)...)
 
 	findings = append(findings, pythonModules(ctx, env))
 	findings = append(findings, parts(env, "DejaVu fonts", "the demo and the tests",
@@ -142,15 +150,14 @@ func Check(ctx context.Context, env *Env) []Finding {
 			part{program: "xdotool", packages: []string{"xdotool"}},
 			part{program: "scrot", packages: []string{"scrot"}}),
 		widgets(ctx, env),
-		parts(env, "desktop applications", "the tests",
-			part{program: "chromium", packages: []string{"chromium"}},
-			part{program: "firefox-esr", packages: []string{"firefox-esr"}},
+		parts(env, "desktop programs", "the tests",
 			part{program: "mutter", packages: []string{"mutter"}},
 			part{program: "openbox", packages: []string{"openbox"}},
 			part{program: "dbus-run-session", packages: []string{"dbus-daemon"}},
 			part{path: accessibility, packages: []string{"at-spi2-core"}}),
 		parts(env, "X utilities", "the tests",
 			part{program: "xev", packages: []string{"x11-utils"}},
+			part{program: "xclip", packages: []string{"xclip"}},
 			part{program: "setxkbmap", packages: []string{"x11-xkb-utils"}},
 			part{program: "xrandr", packages: []string{"x11-xserver-utils"}},
 			part{program: "xauth", packages: []string{"xauth"}},
@@ -315,6 +322,7 @@ func display(ctx context.Context, env *Env) Finding {
 // packages that bring it.
 type part struct {
 	program, path string
+	or            string // another program that will do
 	packages      []string
 }
 
@@ -326,8 +334,11 @@ func parts(env *Env, name, use string, all ...part) Finding {
 		path, there := p.path, false
 		if p.program != "" {
 			path = p.program
-			if at, err := env.LookPath(p.program); err == nil {
-				path, there = at, true
+			for _, name := range []string{p.program, p.or} {
+				if at, err := env.LookPath(name); name != "" && err == nil {
+					path, there = at, true
+					break
+				}
 			}
 		} else {
 			there = env.Exists(p.path)
@@ -385,7 +396,11 @@ func install(env *Env, packages []string) string {
 	if _, err := env.LookPath("apt-get"); err != nil {
 		return "install the equivalent of Debian's " + strings.Join(packages, " ")
 	}
-	command := "apt-get install -y --no-install-recommends " + strings.Join(packages, " ")
+	return asRoot(env, "apt-get install -y --no-install-recommends "+strings.Join(packages, " "))
+}
+
+// asRoot is a command that takes the superuser, as it is written here.
+func asRoot(env *Env, command string) string {
 	if env.Root {
 		return command
 	}

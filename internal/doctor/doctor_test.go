@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loupe-tools/loupe/internal/doctor"
+	"github.com/loupe-tools/loupe/sandbox"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -33,6 +34,9 @@ type machine struct {
 	lacks      []string
 	refuses    error
 	cpuinfo    string
+	confined   error             // why nothing can be isolated
+	unlimited  error             // why there is no control group
+	switches   map[string]string // of the kernel, by path
 }
 
 func (m machine) env() *doctor.Env {
@@ -66,13 +70,18 @@ func (m machine) env() *doctor.Env {
 			if name == "/proc/cpuinfo" && m.cpuinfo != "" {
 				return []byte(m.cpuinfo), nil
 			}
+			if text, ok := m.switches[name]; ok {
+				return []byte(text), nil
+			}
 			return nil, fs.ErrNotExist
 		},
 		Exists: func(name string) bool { return slices.Contains(m.has, name) },
 		Root:   m.root,
-		JPEG:   m.jpeg,
-		Display: func(context.Context) (string, []string, error) {
-			return "1280x800", m.lacks, m.refuses
+		Program: doctor.Program{
+			JPEG:    m.jpeg,
+			Display: func(context.Context) (string, []string, error) { return "1280x800", m.lacks, m.refuses },
+			Isolate: func(context.Context) error { return m.confined },
+			Limit:   func() error { return m.unlimited },
 		},
 	}
 }
@@ -84,6 +93,15 @@ var everything = []string{
 	"Xvfb", "xterm", "xdotool", "scrot", "chromium", "firefox-esr", "mutter", "openbox", "dbus-run-session",
 	"xev", "setxkbmap", "xrandr", "xauth", "/usr/libexec/at-spi-bus-launcher", "/usr/share/X11/xkb/rules/evdev",
 	"/usr/include/X11/keysymdef.h",
+	"bwrap", "tint2", "dbus-daemon", "x11vnc", "/usr/share/novnc/core/rfb.js", "mousepad", "pcmanfm", "galculator", "xclip",
+	"/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc", "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf",
+	"/usr/share/icons/Adwaita/index.theme", "/usr/share/zoneinfo/Europe/Berlin", "/usr/lib/libreoffice/program/libswlo.so",
+	"/usr/lib/libreoffice/program/libsclo.so", "/usr/lib/libreoffice/program/libvclplug_gtk3lo.so",
+}
+
+// without is everything but some.
+func without(some ...string) []string {
+	return slices.DeleteFunc(slices.Clone(everything), func(name string) bool { return slices.Contains(some, name) })
 }
 
 func printing(version, languages, absent string) map[string]string {
@@ -94,6 +112,8 @@ func printing(version, languages, absent string) map[string]string {
 		"/usr/bin/python3 Gtk-3.0 Atspi-2.0":    "\n",
 	}
 }
+
+var errNamespaces = errors.New("bubblewrap says: No permissions to create a new namespace")
 
 const (
 	version5  = "tesseract 5.3.0\n leptonica-1.82.0\n"
@@ -111,16 +131,26 @@ func TestWrite(t *testing.T) {
 		"no-xtest": {machine{has: everything, prints: printing(version5, languages, "\n"), key: secret, jpeg: true, display: ":1", refuses: errors.New("display :1 has no XTEST")}, true},
 		"some-extensions": {machine{has: everything, prints: map[string]string{"/usr/bin/python3 Gtk-3.0 Atspi-2.0": "Atspi-2.0\n"}, key: secret, jpeg: true,
 			display: ":1", lacks: []string{"MIT-SHM", "DAMAGE"}}, true},
-		"bare-root":      {machine{has: []string{"apt-get"}, root: true}, false},
-		"bare-sudo":      {machine{has: []string{"apt-get", "sudo"}, cpuinfo: "flags : sse2 avx2\n"}, false},
-		"bare-su":        {machine{has: []string{"apt-get"}}, false},
-		"bare-elsewhere": {machine{}, false},
-		"bare-with-key":  {machine{has: []string{"apt-get", "sudo"}, key: secret}, true},
-		"no-key":         {machine{has: everything, prints: printing(version5, languages, "\n"), jpeg: true, cpuinfo: flags}, true},
-		"no-english":     {machine{has: everything, prints: printing(version5, "List of available languages (2):\ndeu\nosd\n", "\n"), jpeg: true}, false},
-		"old-tesseract":  {machine{has: everything, prints: printing("tesseract 3.05.02\n", languages, "\n"), jpeg: true}, false},
-		"broken":         {machine{has: everything, jpeg: true}, false},
-		"some-modules":   {machine{has: everything, prints: printing(version5, languages, "matplotlib numpy\n"), jpeg: true}, true},
+		"bare-root":          {machine{has: []string{"apt-get"}, root: true}, false},
+		"bare-sudo":          {machine{has: []string{"apt-get", "sudo"}, cpuinfo: "flags : sse2 avx2\n"}, false},
+		"bare-su":            {machine{has: []string{"apt-get"}}, false},
+		"bare-elsewhere":     {machine{}, false},
+		"bare-with-key":      {machine{has: []string{"apt-get", "sudo"}, key: secret}, true},
+		"no-key":             {machine{has: everything, prints: printing(version5, languages, "\n"), jpeg: true, cpuinfo: flags}, true},
+		"no-english":         {machine{has: everything, prints: printing(version5, "List of available languages (2):\ndeu\nosd\n", "\n"), jpeg: true}, false},
+		"old-tesseract":      {machine{has: everything, prints: printing("tesseract 3.05.02\n", languages, "\n"), jpeg: true}, false},
+		"broken":             {machine{has: everything, jpeg: true}, false},
+		"openbox-for-mutter": {machine{has: without("mutter"), prints: printing(version5, languages, "\n"), key: secret, jpeg: true}, true},
+		"no-novnc":           {machine{has: without("/usr/share/novnc/core/rfb.js"), prints: printing(version5, languages, "\n"), key: secret, jpeg: true}, true},
+		"no-namespaces": {machine{has: everything, prints: printing(version5, languages, "\n"), key: secret, jpeg: true,
+			confined: errNamespaces, switches: map[string]string{"/proc/sys/user/max_user_namespaces": "0\n"}}, true},
+		"no-namespaces-apparmor": {machine{has: everything, prints: printing(version5, languages, "\n"), key: secret, jpeg: true, root: true,
+			confined: errNamespaces, switches: map[string]string{"/proc/sys/user/max_user_namespaces": "31000\n",
+				"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n"}}, true},
+		"no-namespaces-container": {machine{has: everything, prints: printing(version5, languages, "\n"), key: secret, jpeg: true, confined: errNamespaces}, true},
+		"no-groups": {machine{has: append([]string{"systemd-run"}, everything...), prints: printing(version5, languages, "\n"), key: secret, jpeg: true,
+			unlimited: errors.New("no control group can be made here")}, true},
+		"some-modules": {machine{has: everything, prints: printing(version5, languages, "matplotlib numpy\n"), jpeg: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			findings := doctor.Check(t.Context(), test.env())
@@ -172,8 +202,9 @@ func TestJSON(t *testing.T) {
 // TestSystem checks the machine that the tests run on, where nothing that tests need is
 // missing once scripts/setup has run.
 func TestSystem(t *testing.T) {
-	system := doctor.System(true, machine{}.env().Display)
-	for _, f := range doctor.Check(t.Context(), system) {
+	program := machine{}.env().Program
+	program.JPEG, program.Isolate = true, sandbox.CanIsolate
+	for _, f := range doctor.Check(t.Context(), doctor.System(program)) {
 		if !f.OK && f.Name != "ANTHROPIC_API_KEY" && f.Name != "X display" {
 			t.Errorf("%s is missing (%s); run: %s", f.Name, f.Detail, f.Fix)
 		}

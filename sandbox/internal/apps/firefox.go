@@ -209,7 +209,6 @@ func (s Setup) firefoxPreferences() map[string]any {
 		"media.peerconnection.ice.proxy_only": true,
 		"gfx.webrender.software":              true,
 		"layers.acceleration.disabled":        true,
-		"layout.css.devPixelsPerPx":           number(s.scale()),
 		"network.proxy.type":                  0,
 	}
 	if host, port, err := s.proxyHostPort(); err == nil {

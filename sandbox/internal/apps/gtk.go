@@ -31,6 +31,8 @@ func (s Setup) gtkFiles(add func(name, text string)) {
 			{"icon-theme", "'Adwaita'"},
 			{"cursor-theme", "'Adwaita'"},
 			{"cursor-size", "24"},
+			// Mutter's alone: applications have GDK_SCALE.
+			{"scaling-factor", fmt.Sprintf("uint32 %d", s.wholeScale())},
 			{"font-name", "'Sans 10'"},
 			{"document-font-name", "'Sans 10'"},
 			{"monospace-font-name", "'Monospace 10'"},
@@ -72,9 +74,12 @@ func (s Setup) gtkFiles(add func(name, text string)) {
 
 	add(config+"/pcmanfm/default/pcmanfm.conf", "[config]\nbm_open_method=0\n\n"+
 		"[volume]\nmount_on_startup=0\nmount_removable=0\nautorun=0\n\n"+
-		"[ui]\nwin_width=800\nwin_height=560\nsplitter_pos=150\nside_pane_mode=places\nview_mode=icon\nshow_hidden=0\n")
+		fmt.Sprintf("[ui]\nwin_width=%d\nwin_height=%d\nsplitter_pos=%d\n", s.scaled(800), s.scaled(560), s.scaled(150))+
+		"side_pane_mode=places\nview_mode=icon\nshow_hidden=0\n")
 	add(config+"/libfm/libfm.conf", "[config]\nsingle_click=0\nuse_trash=1\nconfirm_del=1\nterminal=xterm -e %s\n"+
 		"thumbnail_local=1\nthumbnail_max=2048\nquick_exec=0\n\n"+
+		fmt.Sprintf("[ui]\nbig_icon_size=%d\nsmall_icon_size=%d\nthumbnail_size=%d\npane_icon_size=%d\n\n",
+			s.scaled(48), s.scaled(24), s.scaled(128), s.scaled(24))+
 		"[places]\nplaces_home=1\nplaces_desktop=0\nplaces_root=1\nplaces_computer=0\nplaces_trash=0\nplaces_applications=0\nplaces_network=0\nplaces_unmounted=0\n")
 	add(config+"/user-dirs.dirs", "XDG_DESKTOP_DIR=\"$HOME/Desktop\"\nXDG_DOWNLOAD_DIR=\"$HOME/Downloads\"\n"+
 		"XDG_DOCUMENTS_DIR=\"$HOME/Documents\"\nXDG_PICTURES_DIR=\"$HOME/Pictures\"\n"+

@@ -3,9 +3,15 @@ package apps
 import (
 	"encoding/xml"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
+
+// officeProfile is the user's profile, below the home directory.
+const officeProfile = "/.config/libreoffice/4/user"
 
 // officeItem is one value of LibreOffice's registry. The names are those of its schema
 // (https://opengrok.libreoffice.org/xref/core/officecfg/registry/schema/).
@@ -47,6 +53,12 @@ func (s Setup) libreOfficeFiles(add func(name, text string)) {
 	} else {
 		items = append(items, officeItem{inet, "ooInetProxyType", "0"})
 	}
+	// A profile of another build, or of none, has its caches of extensions removed and the
+	// office started a second time.
+	if id := s.officeBuild(); id != "" {
+		items = append(items, officeItem{"/org.openoffice.Setup/Office", "LastCompatibilityCheckID", id})
+		add(s.home()+officeProfile+"/extensions/buildid", id)
+	}
 	var b strings.Builder
 	b.WriteString(xml.Header + `<oor:items xmlns:oor="http://openoffice.org/2001/registry" ` +
 		`xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">` + "\n")
@@ -54,6 +66,19 @@ func (s Setup) libreOfficeFiles(add func(name, text string)) {
 		fmt.Fprintf(&b, `<item oor:path="%s"><prop oor:name="%s" oor:op="fuse"><value>%s</value></prop></item>`+"\n", i.path, i.name, i.value)
 	}
 	b.WriteString("</oor:items>\n")
-	add(s.home()+"/.config/libreoffice/4/user/registrymodifications.xcu", b.String())
+	add(s.home()+officeProfile+"/registrymodifications.xcu", b.String())
 	add("/etc/libreoffice/sofficerc", "[Bootstrap]\nCrashDumpEnable=false\nHideEula=1\nLogo=0\nNativeProgress=false\nSecureUserConfig=false\n")
+}
+
+// officeBuild is the installed build's identity, "" when there is none.
+func (s Setup) officeBuild() string {
+	data, err := os.ReadFile(filepath.Join(s.rootDir(), "/usr/lib/libreoffice/program/versionrc"))
+	if err != nil {
+		return ""
+	}
+	found := regexp.MustCompile(`(?m)^buildid=([A-Za-z0-9():._-]+)$`).FindSubmatch(data)
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
 }

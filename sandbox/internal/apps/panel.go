@@ -73,7 +73,7 @@ func (s Setup) entryFiles(add func(name, text string)) {
 
 // panelFiles are tint2's configuration: launchers, tasks and a clock. There is no
 // notification area, since nothing here has an icon for it, and no battery. Sizes are display
-// pixels; letters follow Xft.dpi.
+// pixels, and of letters points at 96 to the inch, since tint2 does not heed Xft.dpi.
 func (s Setup) panelFiles(add func(name, text string)) {
 	px := s.scaled
 	var b strings.Builder
@@ -128,7 +128,7 @@ func (s Setup) panelFiles(add func(name, text string)) {
 	line("urgent_nb_of_blink", "0")
 	line("task_maximum_size", "%d %d", px(200), px(32))
 	line("task_padding", "%d %d %d", px(6), px(3), px(6))
-	line("task_font", "Sans 9")
+	line("task_font", "Sans %s", number(9*s.scale()))
 	line("task_tooltip", "1")
 	line("task_font_color", "#f0f0f0 100")
 	line("task_background_id", "2")
@@ -142,7 +142,7 @@ func (s Setup) panelFiles(add func(name, text string)) {
 	line("mouse_scroll_down", "none")
 
 	line("time1_format", "%%H:%%M")
-	line("time1_font", "Sans 10")
+	line("time1_font", "Sans %s", number(10*s.scale()))
 	line("clock_font_color", "#f0f0f0 100")
 	line("clock_padding", "%d 0", px(6))
 	line("clock_tooltip", "%%A, %%d %%B %%Y")
@@ -150,7 +150,7 @@ func (s Setup) panelFiles(add func(name, text string)) {
 	line("tooltip_hide_timeout", "0.1")
 	line("tooltip_padding", "%d %d", px(6), px(4))
 	line("tooltip_background_id", "1")
-	line("tooltip_font", "Sans 9")
+	line("tooltip_font", "Sans %s", number(9*s.scale()))
 	line("tooltip_font_color", "#f0f0f0 100")
 	add(s.panelConfig(), b.String())
 }

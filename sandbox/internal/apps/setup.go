@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -165,6 +166,14 @@ func (s Setup) Env() []string {
 		}
 	}
 	return env
+}
+
+// ManagerEnv is the environment of the window manager: Env without GTK's factors, since
+// mutter, whose frames GTK draws, has its own setting and applies Xft.dpi once.
+func (s Setup) ManagerEnv() []string {
+	return slices.DeleteFunc(s.Env(), func(v string) bool {
+		return strings.HasPrefix(v, "GDK_SCALE=") || strings.HasPrefix(v, "GDK_DPI_SCALE=")
+	})
 }
 
 // Resources is the text of the root window's RESOURCE_MANAGER property, which tells programs

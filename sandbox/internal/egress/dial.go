@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -23,7 +24,34 @@ func (s *server) dialTransport(ctx context.Context, _, address string) (net.Conn
 	if err != nil {
 		return nil, fmt.Errorf("dialling %s: %w", quote(address), err)
 	}
-	return s.dial(ctx, t)
+	up, err := s.dial(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return &requestConn{upstream: up, wrote: make(chan struct{})}, nil
+}
+
+// requestConn is a connection to a host that is heard only once it has been asked: the
+// transport would log what comes before.
+type requestConn struct {
+	*upstream
+	once  sync.Once
+	wrote chan struct{}
+}
+
+func (c *requestConn) Read(b []byte) (int, error) {
+	<-c.wrote
+	return c.upstream.Read(b)
+}
+
+func (c *requestConn) Write(b []byte) (int, error) {
+	c.once.Do(func() { close(c.wrote) })
+	return c.upstream.Write(b)
+}
+
+func (c *requestConn) Close() error {
+	c.once.Do(func() { close(c.wrote) })
+	return c.upstream.Close()
 }
 
 // dial resolves the host, checks its addresses and connects to one of them. The caller

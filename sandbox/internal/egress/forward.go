@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/http/httputil"
@@ -44,8 +45,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, a *attempt) {
 
 	ctx := context.WithValue(r.Context(), attemptKey{}, a)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		// From now on the connection is this request's, also if it was another's before.
-		if up, ok := info.Conn.(*upstream); ok {
+		if up, ok := info.Conn.(*requestConn); ok {
 			up.count.Store(&a.traffic)
 			a.Address = up.address
 		}
@@ -69,7 +69,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, a *attempt) {
 		}
 	}()
 	s.reverse.ServeHTTP(w, out)
-	if r.Context().Err() != nil {
+	if s.ctx.Err() != nil {
 		a.end(ReasonEnded, "")
 	}
 }
@@ -123,7 +123,7 @@ func failure(err error) string {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ReasonIdle
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed): // by this end
 		return ReasonEnded
 	}
 	return ReasonBroken

@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -58,10 +60,10 @@ func TestPlainRequestOnTheWire(t *testing.T) {
 			"GET http://user:secret@Example.COM./a%2Fb//c?x=1;y&z=%zz HTTP/1.1",
 			"Host: evil.example\r\nProxy-Authorization: Basic c2VjcmV0\r\nProxy-Connection: keep-alive\r\nConnection: keep-alive, X-Private\r\nX-Private: 1\r\n" +
 				"Keep-Alive: 5\r\nTE: gzip\r\nX-Forwarded-For: 10.0.0.1\r\nForwarded: for=10.0.0.1\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nAccept: */*\r\nX-Kept: 1\r\n",
-			"GET /a%2Fb//c?x=1;y&z=%zz HTTP/1.1\nHost: example.com\nAccept: */*\nX-Kept: 1",
+			"GET /a%2Fb//c?x=1;y&z=%zz HTTP/1.1\nHost: example.com\nAccept: */*\nX-Kept: 1\nConnection: close",
 		},
-		{"GET http://example.com:8080 HTTP/1.1", "Host: x\r\n", "GET / HTTP/1.1\nHost: example.com:8080"},
-		{"OPTIONS http://example.com:80/x HTTP/1.0", "User-Agent: test\r\n", "OPTIONS /x HTTP/1.1\nHost: example.com\nUser-Agent: test"},
+		{"GET http://example.com:8080 HTTP/1.1", "Host: x\r\n", "GET / HTTP/1.1\nHost: example.com:8080\nConnection: close"},
+		{"OPTIONS http://example.com:80/x HTTP/1.0", "User-Agent: test\r\n", "OPTIONS /x HTTP/1.1\nHost: example.com\nUser-Agent: test\nConnection: close"},
 	}
 	for _, tt := range tests {
 		res, body := p.ask(tt.line + "\r\n" + tt.header + "\r\n")
@@ -298,6 +300,37 @@ func TestAnswerThatBreaksOff(t *testing.T) {
 	want(t, p.next(), true, ReasonBroken, "malformed HTTP")
 }
 
+// What a host sends unasked reaches neither a client nor a log that is not the proxy's.
+func TestHostThatSpeaksUnasked(t *testing.T) {
+	var logged bytes.Buffer
+	log.SetOutput(&logged)
+	defer log.SetOutput(os.Stderr)
+	answer := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+	before := listen(t, func(c net.Conn) {
+		io.WriteString(c, answer+answer)
+		http.ReadRequest(bufio.NewReader(c))
+	})
+	after := listen(t, func(c net.Conn) {
+		http.ReadRequest(bufio.NewReader(c))
+		io.WriteString(c, answer+answer)
+		io.Copy(io.Discard, c)
+	})
+	n := newInternet()
+	n.put("example.com", public, 80, before)
+	n.put("example.com", public, 8080, after)
+	p := start(t, n, Options{}, "example.com", "example.com:8080")
+	for _, url := range []string{"http://example.com/", "http://example.com:8080/"} {
+		for range 5 {
+			if res, body := p.ask("GET " + url + " HTTP/1.1\r\nHost: x\r\n\r\n"); res.StatusCode != 200 || body != "ok" {
+				t.Errorf("got %s %q", res.Status, body)
+			}
+		}
+	}
+	if err := p.end(); err != nil || logged.Len() > 0 {
+		t.Errorf("%v, the log has %s", err, logged.String())
+	}
+}
+
 // The settings of this machine's own proxy are for others.
 func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	for _, name := range []string{"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"} {
@@ -310,7 +343,7 @@ func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	n := newInternet()
 	n.put("example.com", public, 80, web.Listener.Addr())
 	p := start(t, n, Options{}, "example.com")
-	if res, body := p.ask("GET http://example.com/ HTTP/1.1\r\nHost: x\r\n\r\n"); res.StatusCode != 200 || body != "map[]" {
+	if res, body := p.ask("GET http://example.com/ HTTP/1.1\r\nHost: x\r\n\r\n"); res.StatusCode != 200 || body != "map[Connection:[close]]" {
 		t.Errorf("got %s %q", res.Status, body)
 	}
 	if _, dialled := n.seen(); !slices.Equal(dialled, []string{public + ":80"}) {

@@ -163,11 +163,11 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	s := &server{p: p, ctx: ctx, conns: make(map[*idleConn]struct{})}
 	s.transport = &http.Transport{
-		DialContext:            s.dialTransport,
-		DisableCompression:     true, // the client decides
-		MaxIdleConns:           32,
-		MaxIdleConnsPerHost:    6,
-		IdleConnTimeout:        30 * time.Second,
+		DialContext:        s.dialTransport,
+		DisableCompression: true, // the client decides
+		// Every request is judged with an address of its own. And the transport writes what a
+		// host sends on an idle connection to the standard logger, which is not the host's.
+		DisableKeepAlives:      true,
 		ExpectContinueTimeout:  5 * time.Second,
 		MaxResponseHeaderBytes: 256 << 10,
 	}
@@ -221,7 +221,6 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 		<-closed
 	}
 	s.running.Wait()
-	s.transport.CloseIdleConnections()
 	if ended || errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

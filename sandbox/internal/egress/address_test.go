@@ -159,6 +159,18 @@ func TestNoAnswerOfTheDNSLeadsToASpecialAddress(t *testing.T) {
 	})
 }
 
+func TestAddressesOfOneName(t *testing.T) {
+	var answer answers
+	for i := range 100 {
+		answer = append(answer, netip.Addr{}, netip.AddrFrom4([4]byte{93, 184, 216, byte(i / 2)})) // each twice
+	}
+	p := New(&Options{Allow: rules(t, "example.org"), Resolver: answer})
+	open, b := p.resolve(t.Context(), target{host{name: "example.org"}, 443})
+	if b != nil || len(open) != maxAddresses || open[1] != netip.MustParseAddrPort("93.184.216.1:443") {
+		t.Errorf("%v, %v", open, b)
+	}
+}
+
 type answers []netip.Addr
 
 func (a answers) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { return a, nil }

@@ -116,7 +116,7 @@ func BenchmarkConnect(b *testing.B) {
 	}
 }
 
-// BenchmarkRequest makes plain requests on one connection.
+// BenchmarkRequest makes plain requests on one connection to the proxy.
 func BenchmarkRequest(b *testing.B) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }))
 	defer web.Close()

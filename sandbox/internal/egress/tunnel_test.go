@@ -327,6 +327,19 @@ func record(kind byte, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{kind, 3, 3}, uint16(len(payload))), payload...)
 }
 
+// withExtension adds an empty extension to a ClientHello in one record.
+func withExtension(h []byte, kind byte) []byte {
+	h = append(bytes.Clone(h), 0, kind, 0, 0)
+	at := recordHeader + 4 + 2 + 32                         // behind the random value
+	at += 1 + int(h[at])                                    // the session
+	at += 2 + int(binary.BigEndian.Uint16(h[at:]))          // the ciphers
+	at += 1 + int(h[at])                                    // the compressions
+	for _, length := range []int{3, recordHeader + 2, at} { // of the record, the message, all extensions
+		binary.BigEndian.PutUint16(h[length:], binary.BigEndian.Uint16(h[length:])+4)
+	}
+	return h
+}
+
 func TestSecondClientHello(t *testing.T) {
 	// Asked for: the server takes none of the key shares that the client sent.
 	web := quiet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -353,13 +366,13 @@ func TestSecondClientHello(t *testing.T) {
 	early := record(recordData, bytes.Repeat([]byte{1}, 1000))
 	split := append(record(recordHandshake, evil[recordHeader:][:1]), record(recordHandshake, evil[recordHeader+1:])...)
 	tests := []struct {
-		name         string
-		then         []byte
-		sent         []byte // of that
-		reason       string
-		detail       string
-		inFirst      bool // the bytes are put into the same record as the first ClientHello
-		withoutReply bool
+		name    string
+		then    []byte
+		sent    []byte // of that
+		reason  string
+		detail  string
+		inFirst bool // the bytes are put into the same record as the first ClientHello
+		early   bool // the first announces early data
 	}{
 		{name: "the same", then: good, sent: good},
 		{name: "a key exchange", then: record(recordHandshake, []byte{16, 0, 0, 1, 0}), sent: record(recordHandshake, []byte{16, 0, 0, 1, 0})},
@@ -367,6 +380,9 @@ func TestSecondClientHello(t *testing.T) {
 			sent: append(bytes.Clone(cipherSpec), record(recordHandshake, bytes.Repeat([]byte{1}, 40))...)},
 		{name: "data, and then what looks like a hello", then: append(bytes.Clone(early), evil...), sent: append(bytes.Clone(early), evil...)},
 		{name: "half a record", then: early[:100], sent: early[:100]},
+		{name: "early data, and then more", then: append(bytes.Clone(early), early...), sent: append(bytes.Clone(early), early...), early: true},
+		{name: "early data, and then the same", then: append(bytes.Clone(early), good...), sent: append(bytes.Clone(early), good...), early: true},
+		{name: "early data, and then another", then: append(bytes.Clone(early), evil...), sent: early, early: true, reason: ReasonServerName, detail: "evil.example"},
 		{name: "another", then: evil, reason: ReasonServerName, detail: "evil.example"},
 		{name: "another in pieces", then: split, reason: ReasonServerName, detail: "evil.example"},
 		{name: "another after a cipher spec", then: append(bytes.Clone(cipherSpec), evil...), sent: cipherSpec, reason: ReasonServerName, detail: "evil.example"},
@@ -377,6 +393,9 @@ func TestSecondClientHello(t *testing.T) {
 	for _, tt := range tests {
 		c := p.open("example.com:8443")
 		first := good
+		if tt.early {
+			first = withExtension(good, extensionEarlyData)
+		}
 		all := append(bytes.Clone(first), tt.then...)
 		expect := append(bytes.Clone(first), tt.sent...)
 		if tt.inFirst {

@@ -5,6 +5,7 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -114,7 +115,7 @@ func (m *maker) make() (place, error) {
 		return place{}, fmt.Errorf("%w: %w", ErrNoCgroup, err)
 	}
 	all := hierarchies(mountinfo, cgroup)
-	var tried []error
+	var tried attempts
 	for _, h := range all {
 		if !h.v2 {
 			continue
@@ -124,16 +125,36 @@ func (m *maker) make() (place, error) {
 			if err == nil {
 				return place{dirs: []string{dir}, memory: dir, pids: dir, v2: true}, nil
 			}
-			tried = append(tried, fmt.Errorf("%s: %w", parent, err))
+			tried.add(parent, err)
 		}
 	}
 	p, err := m.first(all)
 	if err == nil {
 		return p, nil
 	}
-	tried = append(tried, err)
-	return place{}, fmt.Errorf("%w (%w)", ErrNoCgroup, errors.Join(tried...))
+	return place{}, fmt.Errorf("%w (tried: %w)", ErrNoCgroup, append(tried, err))
 }
+
+// attempts are what was tried and has failed, as one error on one line.
+type attempts []error
+
+func (a *attempts) add(parent string, err error) {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = fmt.Errorf("%s: %w", at.Op, at.Err) // its path is below parent and has a long name
+	}
+	*a = append(*a, fmt.Errorf("%s: %w", parent, err))
+}
+
+func (a attempts) Error() string {
+	var texts []string
+	for _, err := range a {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (a attempts) Unwrap() []error { return a }
 
 // second makes the group of version 2 below parent.
 func (m *maker) second(parent string) (dir string, err error) {
@@ -211,7 +232,7 @@ func (m *maker) first(all []hierarchy) (p place, err error) {
 }
 
 func (m *maker) firstOne(all []hierarchy, controller string, settings []setting) (string, error) {
-	tried := []error{fmt.Errorf("there is no tree of version 1 with the %s controller", controller)}
+	tried := attempts{fmt.Errorf("there is no tree of version 1 with the %s controller", controller)}
 	for _, h := range all {
 		if h.v2 || !slices.Contains(h.controllers, controller) {
 			continue
@@ -222,10 +243,10 @@ func (m *maker) firstOne(all []hierarchy, controller string, settings []setting)
 			if err == nil {
 				return dir, nil
 			}
-			tried = append(tried, fmt.Errorf("%s: %w", parent, err))
+			tried.add(parent, err)
 		}
 	}
-	return "", errors.Join(tried...)
+	return "", tried
 }
 
 type setting struct {

@@ -11,8 +11,9 @@ import (
 )
 
 // sweep reads the folders of a group until its input ends, which it does when our end of
-// the pipe closes, however this process ended. Then it ends what is in them and removes
-// them, for ten seconds at most. After an orderly Close there is nothing left to remove.
+// the pipe closes, however this process ended. Then it removes them, for ten seconds at most,
+// and ends what is in them after two seconds, in which a desktop ends by itself and clears
+// up behind it. After an orderly Close there is nothing left to remove.
 const sweep = `trap '' HUP INT QUIT TERM
 while IFS= read -r dir; do set -- "$@" "$dir"; done
 tries=0
@@ -22,6 +23,7 @@ while [ $tries -lt 200 ]; do
 		[ -d "$dir" ] || continue
 		rmdir "$dir" && continue
 		left=1
+		[ $tries -lt 40 ] && continue
 		[ -e "$dir/pids.max" ] && echo 0 >"$dir/pids.max"
 		if [ -e "$dir/cgroup.kill" ]; then
 			echo 1 >"$dir/cgroup.kill"

@@ -93,7 +93,7 @@ func Catalogue() []App {
 		},
 		{
 			Name: "chromium", Title: "Chromium", Package: "chromium",
-			Command: []string{"/usr/bin/chromium"},
+			Command: []string{"/usr/bin/chromium", "--no-first-run"},
 			Class:   []string{"chromium", "chromium-browser"},
 			aliases: []string{"chrome"}, desktopID: "chromium.desktop", icon: "chromium",
 			mimeTypes: webTypes(), argument: "%U",

@@ -82,8 +82,7 @@ func (s Setup) gtkFiles(add func(name, text string)) {
 			s.scaled(48), s.scaled(24), s.scaled(128), s.scaled(24))+
 		"[places]\nplaces_home=1\nplaces_desktop=0\nplaces_root=1\nplaces_computer=0\nplaces_trash=0\nplaces_applications=0\nplaces_network=0\nplaces_unmounted=0\n")
 	add(config+"/user-dirs.dirs", "XDG_DESKTOP_DIR=\"$HOME/Desktop\"\nXDG_DOWNLOAD_DIR=\"$HOME/Downloads\"\n"+
-		"XDG_DOCUMENTS_DIR=\"$HOME/Documents\"\nXDG_PICTURES_DIR=\"$HOME/Pictures\"\n"+
-		"XDG_MUSIC_DIR=\"$HOME\"\nXDG_VIDEOS_DIR=\"$HOME\"\nXDG_TEMPLATES_DIR=\"$HOME\"\nXDG_PUBLICSHARE_DIR=\"$HOME\"\n")
+		"XDG_DOCUMENTS_DIR=\"$HOME/Documents\"\nXDG_PICTURES_DIR=\"$HOME/Pictures\"\n")
 	add(config+"/user-dirs.conf", "enabled=False\n")
 }
 

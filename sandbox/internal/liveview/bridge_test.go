@@ -124,7 +124,7 @@ func (s *rfbServer) wait(t *testing.T, want []byte) {
 }
 
 // connect opens a websocket as the page does.
-func (s *live) connect(t *testing.T, session map[string]string) *websocket.Conn {
+func (s *live) connect(t testing.TB, session map[string]string) *websocket.Conn {
 	t.Helper()
 	base := "http://" + s.addr.String()
 	ws, _, err := websocket.Dial(t.Context(), base+"/socket", &websocket.DialOptions{
@@ -143,7 +143,7 @@ func (s *live) connect(t *testing.T, session map[string]string) *websocket.Conn 
 }
 
 // begin does a viewer's handshake, and returns the stream.
-func begin(t *testing.T, ws *websocket.Conn) net.Conn {
+func begin(t testing.TB, ws *websocket.Conn) net.Conn {
 	t.Helper()
 	c := websocket.NetConn(t.Context(), ws, websocket.MessageBinary)
 	hand := func(read int, write string) []byte {

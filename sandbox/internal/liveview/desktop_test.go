@@ -68,12 +68,20 @@ type vnc struct {
 // takes connections. It ends with the test.
 func startVNC(t testing.TB, display string) *vnc {
 	t.Helper()
-	dir := t.TempDir()
+	return startVNCIn(t, display, t.TempDir())
+}
+
+// startVNCIn has its socket in a folder.
+func startVNCIn(t testing.TB, display, dir string) *vnc {
+	t.Helper()
 	password := filepath.Join(dir, "password")
 	if err := os.WriteFile(password, []byte(vncPassword+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	v := &vnc{socket: filepath.Join(dir, "vnc")}
+	if err := os.RemoveAll(v.socket); err != nil {
+		t.Fatal(err)
+	}
 	args := liveview.VNCArgs(liveview.VNCOptions{Display: display, Socket: v.socket, Password: password})
 	cmd := exec.Command(program(t, "x11vnc"), args...)
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8"}
@@ -324,8 +332,9 @@ func TestDesktopInBrowser(t *testing.T) {
 	if address := eval[string](t, b, "location.href"); strings.Contains(address, "#") {
 		t.Errorf("the password is still in the address: %s", address)
 	}
+	// Away from the pointer, which starts in the middle and is part of the picture.
 	desktest.Eventually(t, "the page shows the display's colour", func() bool {
-		return b.pixel(t, 400, 300) == color.RGBA{0x20, 0x80, 0xc0, 0xff}
+		return b.pixel(t, 600, 400) == color.RGBA{0x20, 0x80, 0xc0, 0xff}
 	})
 	w.Fill(t, image.Rect(100, 100, 200, 200), color.RGBA{0xe0, 0x40, 0x10, 0xff})
 	desktest.Eventually(t, "the page shows what changes", func() bool {
@@ -365,5 +374,84 @@ func TestDesktopInBrowser(t *testing.T) {
 	desktest.Eventually(t, "nobody holds anything", func() bool { return !s.Holding() && s.Viewers() == 0 })
 	if k := s.kinds(); k[liveview.Move] == 0 || k[liveview.Button] != 1 || s.LastInput().IsZero() {
 		t.Errorf("the input was reported as %v", k)
+	}
+}
+
+// TestSecondBrowser signs in by hand where the first link is spent, and through a link that
+// the first browser shares.
+func TestSecondBrowser(t *testing.T) {
+	x := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+	x.Window(t, desktest.WindowOptions{Background: color.RGBA{0x30, 0x60, 0x90, 0xff}})
+	v := startVNC(t, x.Name())
+	s := serve(t, liveview.Options{Dial: v.dial, VNCPassword: vncPassword, Name: "Shared"})
+	link := s.Gate().URL(s.addr)
+	first := browser(t)
+	first.open(t, link)
+	first.wait(t, "status", "Watching")
+
+	second := browser(t)
+	second.open(t, link)
+	desktest.Eventually(t, "the spent link is refused", func() bool {
+		text, err := chromedp.Run(second.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		return err == nil && strings.Contains(text, "has been used already")
+	})
+	first.click(t, "invite")
+	desktest.Eventually(t, "the first browser shows a link", func() bool {
+		link = eval[string](t, first, "document.getElementById('invite-link').value")
+		return passwordForm.MatchString(link)
+	})
+	eval[any](t, second, "document.getElementById('password').value = %q", strings.ToLower(link[strings.Index(link, "#")+1:]))
+	run(t, second, chromedp.Click("form button"))
+	second.wait(t, "status", "Watching")
+	desktest.Eventually(t, "both see the desktop", func() bool {
+		return first.pixel(t, 10, 10) == color.RGBA{0x30, 0x60, 0x90, 0xff} && second.pixel(t, 10, 10) == color.RGBA{0x30, 0x60, 0x90, 0xff}
+	})
+	if n := s.Viewers(); n != 2 {
+		t.Errorf("%d viewers are counted", n)
+	}
+
+	// The VNC server dies and comes back.
+	v.kill()
+	second.wait(t, "status", "Not connected")
+	if text := second.text(t, "lost-text"); !strings.HasPrefix(text, "The desktop does not answer.") {
+		t.Errorf("the page says %q", text)
+	}
+	startVNCIn(t, x.Name(), filepath.Dir(v.socket))
+	second.click(t, "reconnect")
+	second.wait(t, "status", "Watching")
+	desktest.Eventually(t, "the desktop is seen again", func() bool { return second.pixel(t, 10, 10) == color.RGBA{0x30, 0x60, 0x90, 0xff} })
+}
+
+// TestVNCListens holds x11vnc to its Unix socket, and to its password.
+func TestVNCListens(t *testing.T) {
+	x := desktest.Xvfb(t, desktest.Options{Width: 640, Height: 480})
+	v := startVNC(t, x.Name())
+	own := map[string]bool{} // the inodes of its sockets
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", v.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		to, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", v.pid, e.Name()))
+		if inode, ok := strings.CutPrefix(to, "socket:["); ok && err == nil {
+			own[strings.TrimSuffix(inode, "]")] = true
+		}
+	}
+	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		data, err := os.ReadFile("/proc/net/" + table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if fields := strings.Fields(line); len(fields) > 9 && own[fields[9]] {
+				t.Errorf("x11vnc has a socket in %s: %s", table, line)
+			}
+		}
+	}
+	for _, password := range []string{"", "wrong"} {
+		s := serve(t, liveview.Options{Dial: v.dial, VNCPassword: password})
+		if code, reason := ending(t, s.connect(t, s.session(t))); code != 4000 || reason == "" {
+			t.Errorf("with the password %q the connection ends with %d %q", password, code, reason)
+		}
 	}
 }

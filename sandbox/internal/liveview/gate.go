@@ -1,7 +1,6 @@
 package liveview
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -57,6 +56,7 @@ type Gate struct {
 	spent func()
 	now   func() time.Time
 	log   *slog.Logger
+	page  *template.Template
 
 	mu        sync.Mutex
 	passwords [][sha256.Size]byte // oldest first
@@ -83,8 +83,8 @@ func NewGate(o *GateOptions) *Gate {
 		o = &GateOptions{}
 	}
 	g := &Gate{
-		title: o.Title, hosts: []string{"localhost", "127.0.0.1", "::1"}, spent: o.Spent, now: o.Now, log: o.Log,
-		guesses: mostGuesses,
+		title: o.Title, hosts: []string{"localhost"}, spent: o.Spent, now: o.Now, log: o.Log,
+		guesses: mostGuesses, page: template.Must(template.New("").Parse(signInPage)),
 	}
 	if g.title == "" {
 		g.title = "Loupe"
@@ -298,11 +298,8 @@ func (g *Gate) askPassword(w http.ResponseWriter, r *http.Request, status int, m
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+nonce+"'; style-src 'nonce-"+nonce+
 		"'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	w.WriteHeader(status)
-	page, err := template.New("").Parse(signInPage)
-	if err == nil {
-		err = page.Execute(w, struct{ Title, Nonce, Message, Action string }{g.title, nonce, message, signInPath})
-	}
-	if err != nil {
-		g.log.Log(context.WithoutCancel(r.Context()), slog.LevelDebug, "The sign-in page did not arrive.", "error", err)
+	fields := struct{ Title, Nonce, Message, Action string }{g.title, nonce, message, signInPath}
+	if err := g.page.Execute(w, fields); err != nil {
+		g.log.Debug("The sign-in page did not arrive.", "error", err)
 	}
 }

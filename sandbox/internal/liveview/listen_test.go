@@ -113,7 +113,7 @@ func (s *live) get(t *testing.T, path string, headers map[string]string) (int, h
 }
 
 // session signs in and returns the cookie.
-func (s *live) session(t *testing.T) map[string]string {
+func (s *live) session(t testing.TB) map[string]string {
 	t.Helper()
 	base := "http://" + s.addr.String()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/sign-in", strings.NewReader("password="+s.Gate().Issue()))

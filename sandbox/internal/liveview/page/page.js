@@ -13,7 +13,11 @@ let failures = 0; // in a row
 let retry = 0; // the timer of the next attempt
 
 // A link from the terminal that is opened where somebody is signed in already.
-if (location.hash) history.replaceState(null, '', location.pathname);
+function dropHash() {
+  if (location.hash) history.replaceState(null, '', location.pathname);
+}
+addEventListener('hashchange', dropHash);
+dropHash();
 
 function show(state, text) {
   body.dataset.state = state;

@@ -43,7 +43,7 @@ func TestRace(t *testing.T) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}
-				time.Sleep(after) // of the bubble's clock; deaf to the context
+				advance(after) // deaf to the context
 				for _, f := range tt.fails {
 					if f == a {
 						return nil, refused

@@ -4,14 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 func TestParseHost(t *testing.T) {
 	tests := []struct{ in, want string }{ // "" where there is no such host

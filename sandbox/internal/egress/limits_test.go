@@ -86,6 +86,9 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// advance lets time go by on the clock of a synctest bubble, which takes none.
+func advance(d time.Duration) { <-time.After(d) }
+
 // What moves in one direction keeps the other open, and deadlines from outside hold.
 func TestIdleConn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +104,7 @@ func TestIdleConn(t *testing.T) {
 			read <- err
 		}()
 		for range 10 {
-			time.Sleep(40 * time.Second) // of the bubble's clock
+			advance(40 * time.Second)
 			if _, err := c.Write([]byte("x")); err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +120,7 @@ func TestIdleConn(t *testing.T) {
 		}
 		begin = time.Now()
 		go func() {
-			time.Sleep(time.Second)
+			advance(time.Second)
 			c.SetReadDeadline(time.Unix(1, 0)) // as the HTTP server does to stop a read
 		}()
 		c.SetReadDeadline(time.Time{})
@@ -135,7 +138,7 @@ func TestWriteToSlowReader(t *testing.T) {
 		defer b.Close()
 		go func() {
 			for range 10 {
-				time.Sleep(40 * time.Second)
+				advance(40 * time.Second)
 				io.ReadFull(b, make([]byte, 10))
 			}
 		}()

@@ -68,9 +68,15 @@ func hasGroups(t *testing.T) bool {
 // end waits for the end of a process that is not a child of this one.
 func end(t *testing.T, pidfd int) {
 	t.Helper()
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 30_000)
-	if err != nil || n != 1 {
-		t.Fatalf("the process does not end: %v", err)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 30_000)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n != 1 {
+			t.Fatalf("the process does not end: %v", err)
+		}
+		return
 	}
 }
 

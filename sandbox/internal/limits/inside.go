@@ -97,7 +97,7 @@ const (
 func (w *watcher) look(now time.Time) (events []Event, victim int) {
 	w.next = slowest
 	m := measured{mounts: w.meter.mounts(), processes: w.meter.processes()}
-	if !now.Before(w.slow) {
+	if !now.Before(w.slow) { // a little early will do, since looks are never quite on time
 		w.slow = now.Add(slowest - fastest)
 		events = append(w.disk(m.mounts), w.files(m.processes)...)
 		if !w.cgroup {

@@ -112,25 +112,28 @@ func (m meter) processes() (all []process) {
 func parseStatus(pid int, text string) process {
 	p := process{pid: pid, threads: 1}
 	for line := range strings.Lines(text) {
-		key, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":\t")
-		if key == "Name" {
-			p.name = rest
-			continue
-		}
-		number, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		n, _ := strconv.ParseInt(number, 10, 64)
+		key, rest, _ := strings.Cut(line, ":\t")
 		switch key {
+		case "Name":
+			p.name = strings.TrimSuffix(rest, "\n")
 		case "Threads":
-			p.threads = int(n)
+			p.threads = int(leading(rest))
 		case "FDSize":
-			p.slots = int(n)
+			p.slots = int(leading(rest))
 		case "RssAnon", "VmSwap", "VmPTE":
-			p.own += n << 10
+			p.own += leading(rest) << 10
 		case "RssShmem":
-			p.shared = n << 10
+			p.shared = leading(rest) << 10
 		}
 	}
 	return p
+}
+
+// leading is the number that a text begins with, behind spaces.
+func leading(s string) int64 {
+	number, _, _ := strings.Cut(strings.TrimSpace(s), " ")
+	n, _ := strconv.ParseInt(number, 10, 64)
+	return n
 }
 
 // mounts are the file systems in memory that this process may write to.

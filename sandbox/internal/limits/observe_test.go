@@ -234,3 +234,20 @@ func FuzzParsers(f *testing.F) {
 		value(a, b)
 	})
 }
+
+// What one look costs, on this machine's processes.
+func BenchmarkLook(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		cgroup bool
+	}{{"control group", true}, {"alone", false}} {
+		b.Run(c.name, func(b *testing.B) {
+			w := &watcher{limits: Limits{Memory: 1 << 50, Files: 1 << 20}, cgroup: c.cgroup, meter: meter{"/proc"}, self: os.Getpid()}
+			for b.Loop() {
+				w.slow = time.Time{}
+				w.look(time.Now())
+			}
+			b.ReportMetric(float64(len(w.meter.processes())), "processes")
+		})
+	}
+}

@@ -30,7 +30,8 @@ type App struct {
 	Package string `json:"package,omitempty"`
 	// Class lists values of WM_CLASS, instance or class, by which its first window is
 	// known; they are compared without regard to case. Empty where that is not known: the
-	// first new window will do.
+	// first new window will do. LibreOffice's windows are "soffice" when they are made and
+	// change to the name of the part a moment later.
 	Class []string `json:"class,omitempty"`
 
 	aliases   []string

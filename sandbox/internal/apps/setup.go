@@ -50,11 +50,13 @@ type File struct {
 	Data []byte
 }
 
-// Background is the colour of a desktop without windows. The window manager or the root
-// window shows it: no program of its own draws a desktop.
+// Background is the colour of the root window, which openbox shows where no window is. Mutter
+// covers it with a blue of its own, always the same, that no setting changes. No program of
+// its own draws a desktop.
 var Background = color.RGBA{R: 0x3a, G: 0x50, B: 0x63, A: 0xff}
 
-// Check says what of the setup cannot be, in one sentence.
+// Check says what of the setup cannot be, in one sentence. Files, Env and Resources are meant
+// for a setup that it passes: they put the names into files as they are.
 func (s Setup) Check() error {
 	if s.Scale != 0 && (s.Scale < 0.5 || s.Scale > 4 || s.Scale*4 != math.Trunc(s.Scale*4)) {
 		return fmt.Errorf("a scale of %v is not possible: give 0.5 to 4 in steps of 0.25", s.Scale)
@@ -91,9 +93,9 @@ func (s Setup) isZone(name string) bool {
 	return err == nil && strings.HasPrefix(string(data), "TZif")
 }
 
-// Files lists what lies in the desktop's /etc and home directory, parents before nothing
-// else: directories are made as needed. What is below /etc belongs to the desktop alone and
-// never overlaps HostPaths. The caller owns the slice.
+// Files lists what lies in the desktop's /etc and home directory; whoever writes them makes
+// the directories. What is below /etc belongs to the desktop alone and never overlaps
+// HostPaths. The caller owns the slice.
 func (s Setup) Files() []File {
 	var files []File
 	add := func(name, text string) { files = append(files, File{Path: name, Mode: 0o644, Data: []byte(text)}) }

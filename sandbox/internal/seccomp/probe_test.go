@@ -3,7 +3,6 @@
 package seccomp
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -117,9 +116,9 @@ func runProbe() {
 	}
 }
 
-// inside runs this test binary as the probe under bubblewrap, as an ordinary user, with
-// the filter or without.
-func inside(t *testing.T, filtered bool) []attempt {
+// inside runs a command under bubblewrap, as an ordinary user, with the filter or without,
+// and returns what it printed. This test binary is /probe there.
+func inside(t *testing.T, filtered bool, command ...string) string {
 	t.Helper()
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -131,13 +130,16 @@ func inside(t *testing.T, filtered bool) []attempt {
 	}
 	defer self.Close()
 	args := []string{"--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
+		"--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/tmp",
 		"--setenv", "GORACE", "atexit_sleep_ms=0", // the race detector waits a second else
-		"--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
-		"--proc", "/proc", "--dev", "/dev", "--uid", "1000", "--gid", "1000",
+		"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
+		"--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+		"--ro-bind-try", "/etc/alternatives", "/etc/alternatives", "--ro-bind-try", "/etc/fonts", "/etc/fonts",
+		"--ro-bind-try", "/etc/chromium.d", "/etc/chromium.d",
+		"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--uid", "1000", "--gid", "1000",
 		"--perms", "0555", "--ro-bind-data", "3", "/probe"}
-	files, mode := []*os.File{self}, "open"
+	files := []*os.File{self}
 	if filtered {
-		mode = "filtered"
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +152,7 @@ func inside(t *testing.T, filtered bool) []attempt {
 		args = append(args, "--seccomp", "4")
 		files = append(files, r)
 	}
-	c := exec.CommandContext(context.Background(), bwrap, append(args, "/probe", probeArg, mode)...)
+	c := exec.CommandContext(t.Context(), bwrap, append(args, command...)...)
 	c.ExtraFiles = files
 	c.Dir = "/"
 	if os.Getuid() == 0 {
@@ -161,13 +163,35 @@ func inside(t *testing.T, filtered bool) []attempt {
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
-		t.Fatalf("the probe under bubblewrap: %v\n%s", err, stderr.String())
+		t.Fatalf("%s under bubblewrap: %v\n%s", command[0], err, stderr.String())
 	}
-	var made []attempt
-	if err := json.Unmarshal(out, &made); err != nil {
+	return string(out)
+}
+
+func probe(t *testing.T, filtered bool) (made []attempt) {
+	t.Helper()
+	mode := "open"
+	if filtered {
+		mode = "filtered"
+	}
+	out := inside(t, filtered, "/probe", probeArg, mode)
+	if err := json.Unmarshal([]byte(out), &made); err != nil {
 		t.Fatalf("the probe said %q: %v", out, err)
 	}
 	return made
+}
+
+// Chromium ends at once when it cannot set up its own sandbox of namespaces and a filter of
+// its own, so a page that it shows says that both work.
+func TestChromiumKeepsItsSandbox(t *testing.T) {
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Fatal("Chromium is missing: apt-get install chromium")
+	}
+	out := inside(t, true, "chromium", "--headless=new", "--disable-gpu", "--no-first-run",
+		"--user-data-dir=/tmp/profile", "--dump-dom", "data:text/html,<p id=a></p><script>a.textContent=6*7</script>")
+	if !strings.Contains(out, `<p id="a">42</p>`) {
+		t.Errorf("the page is %q", out)
+	}
 }
 
 func TestProbeUnderBubblewrap(t *testing.T) {
@@ -187,7 +211,7 @@ func TestProbeUnderBubblewrap(t *testing.T) {
 	for _, n := range slices.Concat(missing, missingHere) {
 		want[fmt.Sprintf("call %d", n)] = unix.ENOSYS
 	}
-	got := inside(t, true)
+	got := probe(t, true)
 	if len(got) != len(want) {
 		t.Errorf("%d attempts, want %d", len(got), len(want))
 	}
@@ -201,7 +225,7 @@ func TestProbeUnderBubblewrap(t *testing.T) {
 	// so the verdicts above are the filter's.
 	open := map[string]bool{"TIOCSTI": true, "no randomness": true, "AF_PACKET": true, "AF_INET raw": true,
 		"mount namespace": true, "iptables": true, fmt.Sprintf("call %d", unix.SYS_MOUNT): true}
-	for _, a := range inside(t, false) {
+	for _, a := range probe(t, false) {
 		if !open[a.Name] {
 			continue
 		}

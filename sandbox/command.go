@@ -3,29 +3,37 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"sync"
+	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/loupe-tools/loupe/sandbox/internal/guest"
+	"github.com/loupe-tools/loupe/sandbox/internal/link"
 )
 
 // Command is a command to run on the desktop, with the environment of its applications. Its
 // fields are set before Run and not changed after; it is run once.
+//
+// For a shell that is kept and written to, run it in a goroutine of its own with an
+// [io.PipeReader] as Stdin: the end of that is the shell's end of input, and the end of Run's
+// context kills it. Close the reader when Run has returned, or a writer waits for ever.
 type Command struct {
 	Args []string // the program's name or path inside, and its arguments
-	Dir  string   // the home folder when empty
+	Dir  string   // the home folder when empty, and meant from there
 	Env  []string // NAME=VALUE, beside the desktop's
 
-	Stdin          io.Reader // nothing when nil
-	Stdout, Stderr io.Writer // dropped when nil
+	// Stdin is read as fast as the program takes it; nil is none. One Read may be under way
+	// when Run returns, and what it gets is lost.
+	Stdin io.Reader
+
+	// Stdout and Stderr are written to by one goroutine each, both by the same one after the
+	// other if they are equal; nil drops. Run does not return before they do.
+	Stdout, Stderr io.Writer
 
 	desktop *Desktop
 }
@@ -43,127 +51,146 @@ type ExitError struct {
 }
 
 func (e *ExitError) Error() string {
-	if e.Code < 0 {
-		return fmt.Sprintf("%s was ended by signal %s", e.Name, unix.SignalName(e.Signal))
+	if e.Code >= 0 {
+		return fmt.Sprintf("%s ended with status %d", e.Name, e.Code)
 	}
-	return fmt.Sprintf("%s ended with status %d", e.Name, e.Code)
+	if name := unix.SignalName(e.Signal); name != "" {
+		return fmt.Sprintf("%s was ended by signal %s", e.Name, name)
+	}
+	return fmt.Sprintf("%s was ended by signal %d", e.Name, int(e.Signal))
 }
 
-// outputGrace is how long the output of a command is read after its end: what it has started
-// in the background may hold it open.
-const outputGrace = 250 * time.Millisecond
-
-// Run runs the command to its end. The error is an [*ExitError] when it failed, and wraps
-// [ErrEnded] when the desktop ended first. When the context ends, the command's process group
-// is killed, and the error is the context's.
+// Run runs the command to its end, and returns when its output has been written. What it has
+// left running in the background goes on, and what that writes is dropped once the command
+// has ended and a quarter of a second has passed.
+//
+// The error is an [*ExitError] when the command failed. It wraps [ErrMissing] when there is no
+// such program, and [ErrEnded] when the desktop ended first. When the context ends, the command
+// is killed with its process group and everything that descends from it, and the error is the
+// context's; only a process that has left the group and whose parent has ended goes on.
 func (c *Command) Run(ctx context.Context) error {
-	if len(c.Args) == 0 {
-		return errors.New("a command has a name")
+	request, err := c.request()
+	if err != nil {
+		return err
 	}
-	var theirs, ours [3]*os.File
-	defer func() { closeAll(ours[:]); closeAll(theirs[:]) }()
-	for i := range 3 {
-		reader, writer, err := os.Pipe()
-		if err != nil {
-			return fmt.Errorf("running %s: %w", c.Args[0], err)
-		}
-		if theirs[i], ours[i] = writer, reader; i == 0 {
-			theirs[i], ours[i] = reader, writer
-		}
-		// A program expects to wait for its input and output.
-		if err := unix.SetNonblock(int(theirs[i].Fd()), false); err != nil {
-			return fmt.Errorf("running %s: %w", c.Args[0], err)
-		}
+	pipes, err := c.pipes()
+	if err != nil {
+		return fmt.Errorf("running %s: %w", c.Args[0], err)
 	}
-	output := c.stream(ours)
-	token := rand.Text()
-	stop := context.AfterFunc(ctx, func() {
-		killing, cancel := context.WithTimeout(context.Background(), killTime)
-		defer cancel()
-		kill := guest.Signal{Token: token, Signal: int(syscall.SIGKILL)}
-		// It may not have been started yet when the context ends, which Call sees too.
-		_, _ = c.desktop.peer.Call(killing, guest.OpSignal, kill, nil)
-	})
-	defer stop()
 	var ran guest.Ran
-	_, err := c.desktop.peer.Call(ctx, guest.OpRun,
-		guest.Run{Token: token, Command: c.Args, Dir: c.Dir, Env: c.Env}, &ran, theirs[:]...)
-	for i, f := range theirs {
-		_ = f.Close()
-		theirs[i] = nil
-	}
-	if err == nil {
-		waitFor(output, outputGrace)
-	}
-	closeAll(ours[:])
-	output.Wait()
+	err = c.desktop.peer.Call(ctx, guest.OpRun, request, &ran, pipes.theirs...)
+	pipes.finish()
 	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("running %s: %w", c.Args[0], ctx.Err())
+	case err == nil && ran.Missing:
+		return &sentence{kind: ErrMissing, text: fmt.Sprintf("there is no program %s on the desktop", c.Args[0])}
+	case err == nil && ran.Code != 0:
+		return &ExitError{Name: c.Args[0], Code: ran.Code, Signal: syscall.Signal(ran.Signal)}
+	case errors.Is(err, link.ErrTooLarge):
+		return fmt.Errorf("running %s: its arguments are too long; give long text to its standard input", c.Args[0])
 	case err != nil:
 		return c.desktop.ended(fmt.Errorf("running %s: %w", c.Args[0], err))
-	case ran.Code != 0:
-		return &ExitError{Name: c.Args[0], Code: ran.Code, Signal: syscall.Signal(ran.Signal)}
 	}
 	return nil
 }
 
+// request is what the guest is asked.
+func (c *Command) request() (*guest.Run, error) {
+	if len(c.Args) == 0 || c.Args[0] == "" {
+		return nil, errors.New("a command needs the name of a program")
+	}
+	for _, text := range append(append([]string{c.Dir}, c.Args...), c.Env...) {
+		if strings.Contains(text, "\x00") {
+			return nil, fmt.Errorf("running %s: %.100q has a zero byte in it, which no argument can have", c.Args[0], text)
+		}
+	}
+	for _, variable := range c.Env {
+		if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
+			return nil, fmt.Errorf("running %s: %.100q is no NAME=VALUE for its environment", c.Args[0], variable)
+		}
+	}
+	return &guest.Run{Command: raw(c.Args), Dir: []byte(c.Dir), Env: raw(c.Env)}, nil
+}
+
+func raw(texts []string) [][]byte {
+	made := make([][]byte, len(texts))
+	for i, text := range texts {
+		made[i] = []byte(text)
+	}
+	return made
+}
+
 // Output runs the command and returns what it writes to its standard output, which must not
-// be set. What it writes to standard error is part of the error's text when it fails.
+// be set. What it writes to standard error, unless that is set, ends the error's text when it
+// fails: the last line of it.
 func (c *Command) Output(ctx context.Context) ([]byte, error) {
-	var out, said bytes.Buffer
+	var out bytes.Buffer
+	said := &tail{}
 	c.Stdout = &out
 	if c.Stderr == nil {
-		c.Stderr = &said
+		c.Stderr = said
 	}
 	err := c.Run(ctx)
-	if text := lastLine(said.String()); err != nil && text != "" {
+	if text := link.Printable(lastLine(said.String()), maxText); err != nil && text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
 	return out.Bytes(), err
 }
 
-// stream copies between the command's fields and the pipes. The group is done when both
-// outputs have ended; the input's goroutine ends with its reader's next return, as that of
-// os/exec does.
-func (c *Command) stream(ours [3]*os.File) *sync.WaitGroup {
+// pipes are a command's input and output.
+type pipes struct {
+	theirs []*os.File
+	input  *os.File
+	output []*drain
+}
+
+// pipes makes the pipes of a command, and starts to copy.
+func (c *Command) pipes() (*pipes, error) {
+	var readers, writers [3]*os.File
+	for i := range 3 {
+		var err error
+		if readers[i], writers[i], err = os.Pipe(); err == nil {
+			theirs := writers[i]
+			if i == 0 {
+				theirs = readers[i]
+			}
+			// A program expects to wait for its input and output.
+			err = blocking(theirs)
+		}
+		if err != nil {
+			closeAll(readers[:])
+			closeAll(writers[:])
+			return nil, err
+		}
+	}
+	p := &pipes{theirs: []*os.File{readers[0], writers[1], writers[2]}, input: writers[0]}
 	go func() {
 		if c.Stdin != nil {
-			_, _ = io.Copy(ours[0], c.Stdin) // the program may not want it all
+			_, _ = io.Copy(p.input, c.Stdin) // the program may not want it all
 		}
-		_ = ours[0].Close()
+		_ = p.input.Close()
 	}()
-	output := &sync.WaitGroup{}
-	for i, to := range []io.Writer{c.Stdout, c.Stderr} {
+	stdout, stderr := c.Stdout, c.Stderr
+	if same(stdout, stderr) {
+		stdout = &oneAtATime{to: stdout}
+		stderr = stdout
+	}
+	for i, to := range []io.Writer{stdout, stderr} {
 		if to == nil {
 			to = io.Discard
 		}
-		output.Go(func() { _, _ = io.Copy(to, ours[i+1]) })
+		p.output = append(p.output, startDrain(readers[i+1], to))
 	}
-	return output
+	return p, nil
 }
 
-// waitFor waits for a group, but not for long.
-func waitFor(group *sync.WaitGroup, most time.Duration) {
-	done := make(chan struct{})
-	go func() { group.Wait(); close(done) }()
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
+// finish ends the input, and the output when it has all been copied.
+func (p *pipes) finish() {
+	closeAll(p.theirs)
+	_ = p.input.Close()
+	for _, d := range p.output {
+		d.end()
 	}
-}
-
-// ended says of an error that came since the desktop has ended that it has, and why.
-func (d *Desktop) ended(err error) error {
-	select {
-	case <-d.peer.Done():
-	default:
-		return err
+	for _, d := range p.output {
+		<-d.done
 	}
-	if reason := d.Err(); reason != nil {
-		return &sentence{kind: ErrEnded, text: reason.Error(), cause: err}
-	}
-	return &sentence{kind: ErrEnded, text: ErrEnded.Error(), cause: err}
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/loupe-tools/loupe/computer/x11"
 	"github.com/loupe-tools/loupe/sandbox/internal/guest"
@@ -31,7 +30,6 @@ type Desktop struct {
 	mu     sync.Mutex
 	reason error // why it ended
 	done   chan struct{}
-	detach sync.Once
 }
 
 // place is where things are inside.
@@ -57,7 +55,9 @@ func (d *Desktop) Size() image.Point { return d.size }
 // Home is the home folder, as programs inside see it.
 func (d *Desktop) Home() string { return d.at.Home }
 
-// Done is closed when the desktop has ended and everything of it is gone.
+// Done is closed when the desktop has ended, everything of it is gone, and every event has been
+// told. Of another process's desktop it says that the connection has ended, which is what a
+// desktop's end looks like from there.
 func (d *Desktop) Done() <-chan struct{} { return d.done }
 
 // Err is why the desktop ended: nil while it runs and after Close, the context's error when
@@ -74,29 +74,36 @@ func (d *Desktop) Err() error {
 
 var errClosed = errors.New("the desktop was closed")
 
-// Close ends a desktop of this process, and returns when nothing is left of it: no process,
-// no file. A desktop of another process goes on; only the connection to it ends. Closing again
-// does nothing.
+// Close ends a desktop of this process, and returns when nothing is left of it, no process and
+// no file, and every event has been told; but where [Options.Event] is being called at that
+// moment it does not wait for that, so that it may be called from there. A desktop of another
+// process goes on; only the connection to it ends. Closing again does nothing. The error is
+// always nil.
 func (d *Desktop) Close() error {
-	if d.own == nil {
-		d.detach.Do(func() {
-			_ = d.display.Close() // what is held is released, as far as that can be said
-			d.peer.Close()
-			close(d.done)
-		})
+	d.fail(errClosed)
+	if d.own != nil && d.own.events.isCalling() {
+		<-d.own.freed
 		return nil
 	}
-	d.fail(errClosed)
 	<-d.done
 	return nil
 }
+
+// byContext is a reason to end that a context had.
+type byContext struct{ cause error }
+
+func (b *byContext) Error() string { return b.cause.Error() }
+func (b *byContext) Unwrap() error { return b.cause }
 
 // fail ends the desktop for a reason. The first counts.
 func (d *Desktop) fail(reason error) {
 	d.mu.Lock()
 	first := d.reason == nil
 	if first {
+		var ended *byContext
 		switch {
+		case errors.As(reason, &ended):
+			d.reason = ended.cause
 		case errors.Is(reason, errClosed), errors.Is(reason, context.Canceled), errors.Is(reason, context.DeadlineExceeded),
 			errors.Is(reason, ErrEnded), errors.Is(reason, ErrLimit):
 			d.reason = reason
@@ -105,13 +112,22 @@ func (d *Desktop) fail(reason error) {
 		}
 	}
 	d.mu.Unlock()
+	if d.own == nil {
+		_ = d.peer.Break()
+		return
+	}
 	if first {
 		offer(d.own.failed, reason)
 	}
 	d.own.end()
-	if d.peer != nil {
-		_ = d.peer.Break()
-	}
+}
+
+// follow waits for the end of another process's desktop, or of the connection to it.
+func (d *Desktop) follow() {
+	<-d.peer.Done()
+	d.fail(errors.New("it was stopped, or its owner has ended"))
+	_ = d.display.Close() // it has no server any more
+	close(d.done)
 }
 
 // supervise waits for the end of the desktop, however it comes, and clears up.
@@ -119,15 +135,19 @@ func (d *Desktop) supervise() {
 	own := d.own
 	select {
 	case <-own.process.done:
-		d.fail(fmt.Errorf("its sandbox has ended"))
-	case <-d.peer.Done():
-		d.fail(fmt.Errorf("its guest has ended"))
+		d.fail(errors.New("its sandbox has ended"))
+	case <-d.peer.Ended():
+		d.fail(errors.New("its guest has ended"))
 	}
-	if err := d.Err(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrStopped) {
+	own.ignore()
+	if err := d.Err(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrStopped) {
 		own.events.add(Event{Kind: EventEnd, Text: err.Error()})
 	}
 	own.process.end()
-	go d.release() // it waits for this goroutine too
+	go func() { // it waits for this goroutine too
+		<-own.brought
+		d.release()
+	}()
 }
 
 // release frees everything of a desktop of ours, and closes Done.
@@ -154,102 +174,51 @@ func (d *Desktop) release() {
 		if own.scratch != "" {
 			_ = os.RemoveAll(own.scratch) // the guest has done it, unless it was killed
 		}
+		close(own.freed)
 		own.events.stop()
+		<-own.events.done
 		close(d.done)
 	})
 }
 
-// dial makes a connection inside the desktop.
-func (d *Desktop) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	files, err := d.peer.Call(ctx, guest.OpDial, guest.Dial{Network: network, Address: address}, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer closeAll(files)
-	if len(files) != 1 {
-		return nil, errors.New("the guest sent no connection")
-	}
-	return net.FileConn(files[0])
+// dial connects to a Unix socket inside the desktop.
+func (d *Desktop) dial(ctx context.Context, path string) (net.Conn, error) {
+	return d.connect(ctx, guest.Dial{Path: path})
 }
 
 // dialDisplay connects to the display's server.
 func (d *Desktop) dialDisplay(ctx context.Context) (net.Conn, error) {
-	return d.dial(ctx, "display", "")
+	return d.connect(ctx, guest.Dial{Display: true})
 }
 
-// eventQueue calls back with events, one at a time and in their order, without holding up
-// those that add them.
-type eventQueue struct {
-	mu      sync.Mutex
-	waiting []Event
-	wake    chan struct{}
-	stopped bool
-	done    chan struct{}
-}
-
-func (q *eventQueue) start(call func(Event)) {
-	q.wake, q.done = make(chan struct{}, 1), make(chan struct{})
-	go func() {
-		defer close(q.done)
-		for range q.wake {
-			for {
-				q.mu.Lock()
-				batch, stopped := q.waiting, q.stopped
-				q.waiting = nil
-				q.mu.Unlock()
-				if len(batch) == 0 {
-					if stopped {
-						return
-					}
-					break
-				}
-				for _, e := range batch {
-					if call != nil {
-						call(e)
-					}
-				}
-			}
-		}
-	}()
-}
-
-// maxEvents bounds those that wait: what runs inside can make any number of them.
-const maxEvents = 10_000
-
-func (q *eventQueue) add(e Event) {
-	e.Time = time.Now()
-	q.mu.Lock()
-	if !q.stopped && len(q.waiting) < maxEvents {
-		q.waiting = append(q.waiting, e)
+func (d *Desktop) connect(ctx context.Context, to guest.Dial) (net.Conn, error) {
+	file, err := d.peer.CallForFile(ctx, guest.OpDial, to, nil)
+	if err != nil {
+		return nil, err
 	}
-	q.mu.Unlock()
-	q.signal()
+	defer func() { _ = file.Close() }()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, fmt.Errorf("the guest sent no connection: %w", err)
+	}
+	// Another kind, as TCP, would let whoever is at the other end hold up its closing.
+	socket, ok := conn.(*net.UnixConn)
+	if !ok || socket.LocalAddr().Network() != "unix" {
+		_ = conn.Close()
+		return nil, errors.New("the guest sent a connection of another kind")
+	}
+	return socket, nil
 }
 
-func (q *eventQueue) signal() {
+// ended says of an error that came since the desktop has ended that it has, and why.
+func (d *Desktop) ended(err error) error {
 	select {
-	case q.wake <- struct{}{}:
+	case <-d.peer.Ended():
 	default:
+		return err
 	}
-}
-
-// stop returns when all that were added have been told.
-func (q *eventQueue) stop() {
-	q.mu.Lock()
-	q.stopped = true
-	q.mu.Unlock()
-	q.signal()
-	<-q.done
-}
-
-func networkEvent(a Attempt) Event {
-	verdict := "was refused"
-	if a.Allowed {
-		verdict = "was allowed"
+	if reason := d.Err(); reason != nil {
+		return &sentence{kind: ErrEnded, text: reason.Error(), cause: err}
 	}
-	text := fmt.Sprintf("a connection to %s %s", net.JoinHostPort(a.Host, fmt.Sprint(a.Port)), verdict)
-	if a.Reason != "" {
-		text += ": " + a.Reason
-	}
-	return Event{Kind: EventNetwork, Text: text + ".", Attempt: &a}
+	return &sentence{kind: ErrEnded, text: ErrEnded.Error(), cause: err}
 }

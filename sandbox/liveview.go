@@ -19,6 +19,7 @@ type LiveView struct {
 	view   *liveview.View
 	gate   *liveview.Gate
 	listen net.Listener
+	life   context.Context
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
 
@@ -44,13 +45,13 @@ func (d *Desktop) LiveView(ctx context.Context, address string, used func()) (*L
 		return nil, err
 	}
 	life, end := context.WithCancel(ctx)
-	v := &LiveView{listen: l, end: end}
+	v := &LiveView{listen: l, life: life, end: end}
 	password := liveview.NewVNCPassword()
 	socket := d.at.Runtime + "/vnc"
 	log := d.log
 	v.gate = liveview.NewGate(&liveview.GateOptions{Title: d.label(), Spent: used, Log: log})
 	v.view, err = liveview.New(&liveview.Options{
-		Dial:        func(ctx context.Context) (net.Conn, error) { return d.dial(ctx, "unix", socket) },
+		Dial:        func(ctx context.Context) (net.Conn, error) { return d.dial(ctx, socket) },
 		VNCPassword: password, Name: d.label(), Gate: v.gate, Log: log,
 	})
 	if err != nil {
@@ -118,7 +119,7 @@ func (d *Desktop) awaitVNC(ctx context.Context, socket string, stopped <-chan er
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for {
-		conn, err := d.dial(ctx, "unix", socket)
+		conn, err := d.dial(ctx, socket)
 		if err == nil {
 			return conn.Close()
 		}
@@ -151,6 +152,9 @@ func (v *LiveView) LastInput() time.Time { return v.view.LastInput() }
 
 // Holding reports whether a person holds a button or a key down through the page.
 func (v *LiveView) Holding() bool { return v.view.Holding() }
+
+// Done is closed when the live view ends; Close then says why it ended by itself.
+func (v *LiveView) Done() <-chan struct{} { return v.life.Done() }
 
 // Close ends the live view and returns when all viewers have gone. The error is why it had
 // ended by itself, if it had.

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,10 +31,13 @@ type process struct {
 	cmd    *exec.Cmd
 	said   *tail
 	user   *user
-	first  int           // process number of the sandbox's first process, as seen from here; 0 without one
-	done   chan struct{} // closed when it has ended and been waited for
-	err    error         // how, set before done is closed
+	first  atomic.Pointer[os.Process] // the sandbox's first process, once it is known
+	done   chan struct{}              // closed when it has ended and been waited for
+	err    error                      // how, set before done is closed
 	killed sync.Once
+
+	runtime string                 // without a sandbox, the folder by which its processes are known
+	display atomic.Pointer[string] // then, the display's name, once that is known
 }
 
 // launch starts the guest in a sandbox, or alone.
@@ -57,7 +61,8 @@ func launch(p *plan, far *os.File, scratch string) (*process, error) {
 	}
 	if p.NoSandbox {
 		pr.cmd = &exec.Cmd{Path: fmt.Sprintf("/proc/self/fd/%d", self), Args: []string{"loupe-guest"},
-			Env: []string{guestVariable + "=" + strconv.Itoa(link)}, Dir: scratch}
+			Env: []string{guestVariable + "=" + strconv.Itoa(link)}, Dir: "/"}
+		pr.runtime = filepath.Join(scratch, runtimeFolder)
 	} else if pr.cmd, err = wrapped(p, files, link, self); err != nil {
 		pr.user.free()
 		return nil, err
@@ -68,12 +73,6 @@ func launch(p *plan, far *os.File, scratch string) (*process, error) {
 	pr.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if pr.user != nil {
 		pr.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(pr.user.id), Gid: uint32(pr.user.id), NoSetGroups: false}
-		if scratch != "" {
-			if err := os.Chown(scratch, pr.user.id, pr.user.id); err != nil {
-				pr.user.free()
-				return nil, err
-			}
-		}
 	}
 	started := make(chan error)
 	go func() {
@@ -84,6 +83,7 @@ func launch(p *plan, far *os.File, scratch string) (*process, error) {
 		started <- err
 		if err == nil {
 			pr.err = pr.cmd.Wait()
+			pr.sweep()
 		}
 		pr.user.free()
 		close(pr.done)
@@ -138,12 +138,14 @@ func noSandbox(why string, cause error) error {
 }
 
 // find finds the sandbox's first process: bubblewrap's only child.
-func (pr *process) find() []int {
+func (pr *process) find() {
 	tree := guest.Descendants(pr.cmd.Process.Pid)
-	if len(tree) > 0 && pr.cmd.Args[0] == "bwrap" {
-		pr.first = tree[0]
+	if len(tree) == 0 || pr.runtime != "" {
+		return
 	}
-	return append([]int{pr.cmd.Process.Pid}, tree...)
+	if first, err := os.FindProcess(tree[0]); err == nil {
+		pr.first.Store(first)
+	}
 }
 
 // killTime is how long the parts of a desktop may take to end.
@@ -152,13 +154,17 @@ const killTime = 3 * time.Second
 // end ends the process and everything in the sandbox, and returns when it has ended.
 func (pr *process) end() {
 	pr.killed.Do(func() {
+		first := pr.first.Load()
 		switch {
-		case pr.first > 0:
+		case first != nil:
 			// All others end with the first, and bubblewrap collects it.
-			_ = syscall.Kill(pr.first, syscall.SIGKILL)
+			_ = first.Kill()
+			_ = first.Release()
 		case pr.cmd.Args[0] == "bwrap":
 			_ = pr.cmd.Process.Kill()
 		}
+		// Who has been stopped could not end.
+		_ = pr.cmd.Process.Signal(syscall.SIGCONT)
 	})
 	timer := time.NewTimer(killTime)
 	defer timer.Stop()
@@ -168,6 +174,23 @@ func (pr *process) end() {
 		_ = pr.cmd.Process.Kill()
 		<-pr.done
 	}
+}
+
+// sweep ends and removes what a guest without a sandbox has left, as one that is killed does.
+func (pr *process) sweep() {
+	if pr.runtime == "" {
+		return
+	}
+	var display string
+	if name := pr.display.Load(); name != nil {
+		display = *name
+	}
+	guest.EndAll(display, func() []int {
+		if pr.user != nil {
+			return guest.OfUser(pr.user.id)
+		}
+		return guest.WithEnvironment("XDG_RUNTIME_DIR=" + pr.runtime)
+	})
 }
 
 // why says why the process ended at once.
@@ -300,11 +323,18 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(string(bytes.TrimSpace(t.text)), "\ufffd")
 }
 
-// scratchFolder makes the folder in which a desktop without a sandbox lives.
+// Folders below the one of a desktop without a sandbox.
+const homeFolder, runtimeFolder = "home", "run"
+
+// scratchFolder chooses the folder in which a desktop without a sandbox lives. The guest makes
+// and removes it: it outlives this process where that is killed.
 func scratchFolder() (string, error) {
-	dir, err := os.MkdirTemp("", "loupe-")
-	if err != nil {
-		return "", fmt.Errorf("making a folder for the desktop: %w", err)
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("loupe-%016x", rand.Uint64()))
+	if len(folder) > maxScratch {
+		return "", fmt.Errorf("the folder for temporary files, %s, has too long a name; set TMPDIR to another", os.TempDir())
 	}
-	return filepath.Clean(dir), nil
+	return folder, nil
 }
+
+// maxScratch leaves room in the path of a socket, 107 bytes, for what is below the folder.
+const maxScratch = 107 - len("/home/.cache/") - len("/p11-kit/pkcs11-12345")

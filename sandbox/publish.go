@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -34,6 +35,12 @@ func controlPrefix() string { return "@loupe/desktop/" + strconv.Itoa(os.Geteuid
 func reserve(name string) (net.Listener, error) {
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: controlPrefix() + name, Net: "unixpacket"})
 	if errors.Is(err, syscall.EADDRINUSE) {
+		var other *sentence
+		if conn, err := knock(context.Background(), name); err == nil {
+			_ = conn.Close()
+		} else if errors.As(err, &other) && other.kind == ErrNameTaken {
+			return nil, err
+		}
 		return nil, &sentence{kind: ErrNameTaken, cause: err,
 			text: fmt.Sprintf("there is a desktop named %s already; choose another name, or end it with: loupe desktop stop %s", name, name)}
 	}
@@ -99,24 +106,7 @@ func (d *Desktop) serveClient(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	peer := link.Serve(control, func(ctx context.Context, op string, _ json.RawMessage, files []*os.File) (any, []*os.File, error) {
-		closeAll(files)
-		switch op {
-		case controlInfo:
-			return d.info(), nil, nil
-		case controlAttach:
-			near, err := d.attachment(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			return attached{Info: d.info(), At: d.at}, []*os.File{near}, nil
-		case controlStop:
-			// The caller sees the end by the end of the link.
-			go d.fail(errStopped)
-			return struct{}{}, nil, nil
-		}
-		return nil, nil, fmt.Errorf("the desktop does not know the call %q", op)
-	})
+	peer := link.Serve(control, d.answerClient, nil)
 	select {
 	case <-peer.Done():
 	case <-d.done:
@@ -124,17 +114,43 @@ func (d *Desktop) serveClient(conn net.Conn) {
 	}
 }
 
+// answerClient answers a call of another process.
+func (d *Desktop) answerClient(ctx context.Context, op string, _ json.RawMessage, files []*os.File) (any, []*os.File, error) {
+	closeAll(files)
+	switch op {
+	case controlInfo:
+		return d.info(), nil, nil
+	case controlAttach:
+		select {
+		case <-d.own.usable:
+		case <-d.own.freed:
+			return nil, nil, ErrEnded
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+		near, err := d.attachment(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return attached{Info: d.info(), At: d.at}, []*os.File{near}, nil
+	case controlStop:
+		// The caller sees the end by the end of the link.
+		go d.fail(errStopped)
+		return struct{}{}, nil, nil
+	}
+	return nil, nil, fmt.Errorf("the desktop does not know the call %q", op)
+}
+
 var errStopped = &sentence{kind: ErrEnded, text: ErrStopped.Error(), cause: ErrStopped}
 
 // attachment gives the guest one end of a new link and returns the other.
 func (d *Desktop) attachment(ctx context.Context) (*os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	near, far, err := link.Ends()
 	if err != nil {
-		return nil, fmt.Errorf("making a link: %w", err)
+		return nil, err
 	}
-	near, far := os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link")
 	defer func() { _ = far.Close() }()
-	if _, err := d.peer.Call(ctx, guest.OpAttach, struct{}{}, nil, far); err != nil {
+	if err := d.peer.Call(ctx, guest.OpAttach, struct{}{}, nil, far); err != nil {
 		_ = near.Close()
 		return nil, err
 	}
@@ -161,34 +177,52 @@ func checkPeer(socket *net.UnixConn) error {
 	return nil
 }
 
+// knock connects to the socket of a desktop's name, and looks whose it is.
+func knock(ctx context.Context, name string) (*net.UnixConn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "unixpacket", controlPrefix()+name)
+	if err != nil {
+		return nil, err
+	}
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		_ = conn.Close()
+		return nil, errors.New("this is no Unix socket")
+	}
+	if err := checkPeer(socket); err != nil {
+		_ = conn.Close()
+		return nil, &sentence{kind: ErrNameTaken, cause: err,
+			text: fmt.Sprintf("what answers as the desktop %s belongs to another user of this machine; choose another name", name)}
+	}
+	return socket, nil
+}
+
 // control connects to the owner of a published desktop.
 func control(ctx context.Context, name string) (*link.Peer, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unixpacket", controlPrefix()+name)
+	socket, err := knock(ctx, name)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) {
 		return nil, &sentence{kind: ErrNoDesktop, cause: err,
 			text: fmt.Sprintf("there is no desktop named %s; loupe desktop list names those that run", name)}
 	}
+	var said *sentence
+	if errors.As(err, &said) {
+		return nil, &sentence{kind: ErrNoDesktop, text: said.text, cause: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
 	}
-	defer func() { _ = conn.Close() }()
-	socket := conn.(*net.UnixConn)
-	if err := checkPeer(socket); err != nil {
-		return nil, &sentence{kind: ErrNoDesktop, cause: err,
-			text: fmt.Sprintf("what answers as the desktop %s belongs to another user", name)}
-	}
+	defer func() { _ = socket.Close() }()
 	file, err := socket.File()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
 	}
-	c, err := link.FromFile(file)
+	conn, err := link.FromFile(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
 	}
-	return link.Serve(c, nil), nil
+	return link.Serve(conn, nil, nil), nil
 }
 
 // Open connects to a desktop that another process of the same user has published. The error
@@ -203,19 +237,15 @@ func Open(ctx context.Context, name string, o *x11.Options) (*Desktop, error) {
 	}
 	defer owner.Close()
 	var a attached
-	files, err := owner.Call(ctx, controlAttach, struct{}{}, &a)
+	file, err := owner.CallForFile(ctx, controlAttach, struct{}{}, &a)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
 	}
-	if len(files) != 1 {
-		closeAll(files)
-		return nil, fmt.Errorf("connecting to the desktop %s: it sent no link", name)
-	}
-	conn, err := link.FromFile(files[0])
+	conn, err := link.FromFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
 	}
-	d := &Desktop{name: name, size: a.Size, at: a.At, log: slog.New(slog.DiscardHandler), peer: link.Serve(conn, nil), done: make(chan struct{})}
+	d := &Desktop{name: name, size: a.Size, at: a.At, log: slog.New(slog.DiscardHandler), peer: link.Serve(conn, nil, nil), done: make(chan struct{})}
 	options := x11.Options{}
 	if o != nil {
 		options = *o
@@ -223,8 +253,9 @@ func Open(ctx context.Context, name string, o *x11.Options) (*Desktop, error) {
 	options.Dial, options.Cookie = d.dialDisplay, d.at.Cookie
 	if d.display, err = x11.Open(ctx, name, &options); err != nil {
 		d.peer.Close()
-		return nil, err
+		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
 	}
+	go d.follow()
 	return d, nil
 }
 
@@ -235,17 +266,27 @@ func List(ctx context.Context) ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	infos := make([]*Info, len(names))
+	var asking sync.WaitGroup
+	for i, name := range names {
+		asking.Go(func() {
+			owner, err := control(ctx, name)
+			if err != nil {
+				return // it has just ended, or is not ours
+			}
+			defer owner.Close()
+			var info Info
+			if err := owner.Call(ctx, controlInfo, struct{}{}, &info); err == nil {
+				infos[i] = &info
+			}
+		})
+	}
+	asking.Wait()
 	var found []Info
-	for _, name := range names {
-		owner, err := control(ctx, name)
-		if err != nil {
-			continue // it has just ended
+	for _, info := range infos {
+		if info != nil {
+			found = append(found, *info)
 		}
-		var info Info
-		if _, err := owner.Call(ctx, controlInfo, struct{}{}, &info); err == nil {
-			found = append(found, info)
-		}
-		owner.Close()
 	}
 	return found, nil
 }
@@ -276,7 +317,7 @@ func Stop(ctx context.Context, name string) error {
 		return err
 	}
 	defer owner.Close()
-	if _, err := owner.Call(ctx, controlStop, struct{}{}, nil); err != nil && !errors.Is(err, link.ErrEnded) {
+	if err := owner.Call(ctx, controlStop, struct{}{}, nil); err != nil && !errors.Is(err, link.ErrEnded) {
 		return fmt.Errorf("stopping the desktop %s: %w", name, err)
 	}
 	select {

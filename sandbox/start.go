@@ -55,6 +55,7 @@ type owner struct {
 	proxy    *egress.Proxy
 	control  net.Listener // of a published desktop
 	end      context.CancelFunc
+	ignore   func() bool    // the end of the context
 	tasks    sync.WaitGroup // everything that ends with the desktop
 	events   eventQueue
 	ready    chan guest.Ready
@@ -62,13 +63,16 @@ type owner struct {
 	early    chan guest.Exit
 	failed   chan error // why the desktop cannot go on; the first counts
 	released sync.Once
+	freed    chan struct{} // closed when everything is gone
+	usable   chan struct{} // closed when it can be used
+	brought  chan struct{} // closed when start has come to its end, well or not
 	started  time.Time
 }
 
 func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 	own := &owner{plan: p, started: time.Now(),
 		ready: make(chan guest.Ready, 1), windows: make(chan guest.Window, 64),
-		early: make(chan guest.Exit, 64), failed: make(chan error, 1)}
+		early: make(chan guest.Exit, 64), failed: make(chan error, 1), brought: make(chan struct{}), usable: make(chan struct{}), freed: make(chan struct{})}
 	d := &Desktop{name: p.Name, size: p.Size, log: p.Log, own: own, done: make(chan struct{}),
 		at: place{Home: bwrap.Home, Runtime: bwrap.Runtime, Cookie: make([]byte, 16)}}
 	_, _ = rand.Read(d.at.Cookie) // never fails
@@ -79,18 +83,22 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 	}
 	life, end := context.WithCancel(ctx)
 	own.end = end
+	if own.control != nil {
+		go d.serveControl()
+	}
 	defer func() {
 		if err != nil {
 			d.fail(err)
 			d.release()
 		}
+		close(own.brought)
 	}()
 	own.events.start(p.Event)
 	if p.NoSandbox {
 		if own.scratch, err = scratchFolder(); err != nil {
 			return nil, err
 		}
-		d.at.Home, d.at.Runtime = filepath.Join(own.scratch, "home"), filepath.Join(own.scratch, "run")
+		d.at.Home, d.at.Runtime = filepath.Join(own.scratch, homeFolder), filepath.Join(own.scratch, runtimeFolder)
 	}
 	if err := d.makeGroup(); err != nil {
 		return nil, err
@@ -111,8 +119,9 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 		_ = near.Close()
 		return nil, err
 	}
-	d.peer = link.Serve(near, d.hear)
-	context.AfterFunc(life, func() { d.fail(context.Cause(ctx)) })
+	d.peer = link.Serve(near, nil, d.hear)
+	context.AfterFunc(life, func() { _ = d.peer.Break() })
+	own.ignore = context.AfterFunc(ctx, func() { d.fail(&byContext{context.Cause(ctx)}) })
 	own.tasks.Go(d.supervise)
 	if own.group != nil {
 		own.tasks.Go(func() { own.group.Watch(life, d.limited) })
@@ -135,15 +144,16 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 	if d.display, err = x11.Open(bringing, d.label(), &x11.Options{Dial: d.dialDisplay, Cookie: d.at.Cookie}); err != nil {
 		return nil, d.startError(ctx, err)
 	}
+	if size, err := d.display.Size(bringing); err != nil || size != d.size {
+		return nil, d.startError(ctx, errors.Join(fmt.Errorf("the display's size is %v, and not %v", size, d.size), err))
+	}
 	if err := d.awaitReady(bringing); err != nil {
 		return nil, d.startError(ctx, err)
 	}
 	if err := d.awaitWindows(life); err != nil {
 		return nil, d.startError(ctx, err)
 	}
-	if own.control != nil {
-		go d.serveControl()
-	}
+	close(own.usable)
 	return d, nil
 }
 
@@ -197,7 +207,7 @@ func (d *Desktop) proxyWithoutSandbox() (net.Listener, error) {
 
 // boot tells the guest what to start. In a sandbox it returns the listener of the proxy.
 func (d *Desktop) boot(ctx context.Context) (net.Listener, error) {
-	if _, err := d.peer.Call(ctx, guest.OpHello, struct{}{}, nil); err != nil {
+	if err := d.peer.Call(ctx, guest.OpHello, struct{}{}, nil); err != nil {
 		return nil, err
 	}
 	d.own.process.find()
@@ -214,19 +224,22 @@ func (d *Desktop) boot(ctx context.Context) (net.Listener, error) {
 	}
 	defer func() { _ = config.Close() }()
 	var booted guest.Booted
-	files, err := d.peer.Call(ctx, guest.OpBoot, struct{}{}, &booted, config)
+	var listener *os.File
+	if d.own.plan.NoSandbox {
+		err = d.peer.Call(ctx, guest.OpBoot, struct{}{}, &booted, config)
+	} else {
+		listener, err = d.peer.CallForFile(ctx, guest.OpBoot, struct{}{}, &booted, config)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer closeAll(files)
 	d.at.Display = booted.Display
-	if d.own.plan.NoSandbox {
+	d.own.process.display.Store(&booted.Display)
+	if listener == nil {
 		return nil, nil
 	}
-	if len(files) != 1 {
-		return nil, errors.New("the guest made no listener for the proxy")
-	}
-	return net.FileListener(files[0])
+	defer func() { _ = listener.Close() }()
+	return net.FileListener(listener)
 }
 
 // configuration is what the guest is told.
@@ -272,53 +285,6 @@ func dpi(scale float64) int {
 		scale = 1
 	}
 	return int(96*scale + 0.5)
-}
-
-// hear takes the guest's events. What it says is data: at most it ends the desktop.
-func (d *Desktop) hear(_ context.Context, op string, body json.RawMessage, files []*os.File) (any, []*os.File, error) {
-	closeAll(files)
-	own := d.own
-	switch op {
-	case guest.EventReady:
-		offer(own.ready, decode[guest.Ready](body))
-	case guest.EventWindow:
-		w := decode[guest.Window](body)
-		own.events.add(Event{Kind: EventWindow, App: w.App, Took: w.Took, Text: w.App + " has shown its window."})
-		offer(own.windows, w)
-	case guest.EventExit:
-		e := decode[guest.Exit](body)
-		text := e.Text
-		if e.Restart {
-			text += " and is started again"
-		}
-		own.events.add(Event{Kind: EventExit, App: e.Name, Text: text + "."})
-		if e.Output != "" {
-			own.plan.Log.Debug("ended", "program", e.Name, "how", e.Text, "output", e.Output)
-		}
-		if e.App && e.Early {
-			offer(own.early, e)
-		}
-	case guest.EventLimit:
-		d.limited(decode[limits.Event](body))
-	case guest.EventFailed:
-		d.fail(errors.New(decode[guest.Failed](body).Text))
-	}
-	return nil, nil, nil
-}
-
-// decode takes what can be taken of an event.
-func decode[T any](body json.RawMessage) T {
-	var value T
-	_ = json.Unmarshal(body, &value) // the zero value says enough
-	return value
-}
-
-// offer hands a value over, unless nobody has taken the last ones.
-func offer[T any](to chan<- T, value T) {
-	select {
-	case to <- value:
-	default:
-	}
 }
 
 // awaitReady waits until the desktop can be used.
@@ -374,6 +340,6 @@ func lastLine(text string) string {
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		_ = f.Close()
+		_ = f.Close() // of a nil file too
 	}
 }

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,7 @@ import (
 
 // boot starts the display and makes the proxy's listener, and then goes on with the rest of
 // the desktop in the background.
-func (g *guest) boot(files []*os.File) (any, []*os.File, error) {
+func (g *guest) boot(ctx context.Context, files []*os.File) (any, []*os.File, error) {
 	if len(files) != 1 {
 		return nil, nil, errors.New("the boot needs a configuration")
 	}
@@ -40,6 +41,9 @@ func (g *guest) boot(files []*os.File) (any, []*os.File, error) {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return nil, nil, fmt.Errorf("adopting what is orphaned: %w", err)
 		}
+		if err := os.Mkdir(config.Scratch, 0o700); err != nil {
+			return nil, nil, fmt.Errorf("making the desktop's folder: %w", err)
+		}
 	}
 	if err := confine(config); err != nil {
 		return nil, nil, err
@@ -58,8 +62,8 @@ func (g *guest) boot(files []*os.File) (any, []*os.File, error) {
 	}
 	g.addEnv("XAUTHORITY="+authorityPath(config), "DBUS_SESSION_BUS_ADDRESS=unix:path="+busPath(config))
 	bus := make(chan error, 1)
-	go func() { bus <- g.startBus(config) }()
-	server, display, err := g.startServer(config)
+	go func() { bus <- g.startBus(ctx, config) }()
+	server, display, err := g.startServer(ctx, config)
 	if err == nil {
 		err = <-bus
 	}
@@ -68,7 +72,7 @@ func (g *guest) boot(files []*os.File) (any, []*os.File, error) {
 		return nil, nil, err
 	}
 	g.mu.Lock()
-	g.display = display
+	g.server, g.display = server, display
 	g.env = append(g.env, "DISPLAY="+display)
 	g.mu.Unlock()
 	d := &desk{guest: g, config: config, server: server, began: began}
@@ -134,12 +138,12 @@ func listen(port int) (*os.File, error) {
 
 // startServer starts the X server and returns when it takes connections. It finds a free
 // number itself, and clears the locks of servers that are gone.
-func (g *guest) startServer(c *Config) (*program, string, error) {
+func (g *guest) startServer(ctx context.Context, c *Config) (*program, string, error) {
 	cmd := exec.Command("Xvfb", "-displayfd", "3",
 		"-screen", "0", fmt.Sprintf("%dx%dx24", c.Size.X, c.Size.Y), "-dpi", strconv.Itoa(c.DPI),
 		"-auth", authorityPath(c), "-noreset", "-nolisten", "tcp",
 		"-s", "0", "-dpms", "+extension", "RANDR")
-	number, server, err := g.startAndRead(cmd)
+	number, server, err := g.startAndRead(ctx, cmd)
 	if err != nil {
 		return nil, "", fmt.Errorf("the display did not start: %w", err)
 	}
@@ -150,21 +154,22 @@ func (g *guest) startServer(c *Config) (*program, string, error) {
 }
 
 // startBus starts the session bus.
-func (g *guest) startBus(c *Config) error {
+func (g *guest) startBus(ctx context.Context, c *Config) error {
 	kind := "--session"
 	if c.BusConfig != "" {
 		kind = "--config-file=" + c.BusConfig
 	}
 	cmd := exec.Command("dbus-daemon", kind, "--nofork", "--nopidfile", "--nosyslog",
 		"--address=unix:path="+busPath(c), "--print-address=3")
-	if _, _, err := g.startAndRead(cmd); err != nil {
+	if _, _, err := g.startAndRead(ctx, cmd); err != nil {
 		return fmt.Errorf("the session bus did not start: %w", err)
 	}
 	return nil
 }
 
-// startAndRead starts a program that writes a line to descriptor 3 when it is ready.
-func (g *guest) startAndRead(cmd *exec.Cmd) (string, *program, error) {
+// startAndRead starts a program that writes a line to descriptor 3 when it is ready, which
+// it must be before the context ends.
+func (g *guest) startAndRead(ctx context.Context, cmd *exec.Cmd) (string, *program, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return "", nil, err
@@ -176,9 +181,13 @@ func (g *guest) startAndRead(cmd *exec.Cmd) (string, *program, error) {
 	if err != nil {
 		return "", nil, err
 	}
+	defer interrupt(ctx, reader)()
 	line, err := bufio.NewReader(io.LimitReader(reader, 1<<10)).ReadString('\n')
 	if err != nil {
-		p.signal(unix.SIGKILL)
+		p.kill()
+		if ctx.Err() != nil {
+			return "", nil, fmt.Errorf("%s was not ready in time", cmd.Args[0])
+		}
 		return "", nil, fmt.Errorf("%s %s: %s", cmd.Args[0], p.how(), lastLine(p.output.String()))
 	}
 	return strings.TrimSpace(line), p, nil

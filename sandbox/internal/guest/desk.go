@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/jezek/xgb"
@@ -253,7 +252,7 @@ func (d *desk) watch(ctx context.Context) {
 			d.guest.host.Event(EventFailed, Failed{Text: d.serverEnded().Error()})
 			return
 		case <-ctx.Done():
-			d.server.signal(syscall.SIGKILL)
+			d.server.kill()
 			return
 		}
 	}

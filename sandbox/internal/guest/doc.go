@@ -42,7 +42,7 @@ type Config struct {
 	Grouped bool // a control group holds some of them too
 
 	// Alone says that there is no sandbox around: what was started is a descendant of the
-	// guest and nothing more, and must be ended by it, and Scratch, a folder, removed.
+	// guest and nothing more, and must be ended by it, and Scratch, a folder, made and removed.
 	Alone   bool
 	Scratch string
 }
@@ -66,9 +66,8 @@ const (
 	OpHello  = "hello"  // the guest is there
 	OpBoot   = "boot"   // a file with a Config; Booted, with the listener of the proxy; events follow
 	OpDial   = "dial"   // Dial; a connected socket
-	OpRun    = "run"    // Run with three pipes; Ran when the command has ended
-	OpSignal = "signal" // Signal
-	OpPut    = "put"    // Put with a pipe of the contents
+	OpRun    = "run"    // Run with three pipes; Ran when the command has ended; ends it when cancelled
+	OpPut    = "put"    // Put with a pipe of the contents, none for a folder
 	OpGet    = "get"    // Get with a pipe for an archive; Got
 	OpAttach = "attach" // with a link, whose calls are then answered too
 )
@@ -87,42 +86,39 @@ type Booted struct {
 	Display string // its name inside, such as ":1"
 }
 
-// Dial asks for a connection inside.
+// Dial asks for a connection inside, over a Unix socket.
 type Dial struct {
-	Network string // "unix", "tcp" or "display"; with the last the address is not used
-	Address string
+	Display bool   // to the display's server
+	Path    string // or to this socket
 }
+
+// Names and arguments are bytes here: they need not be UTF-8, and JSON has nothing else.
 
 // Run is a command to run inside.
 type Run struct {
-	Token   string // by which Signal knows it
-	Command []string
-	Dir     string   // empty: the home folder
-	Env     []string // beside those of the desktop
+	Command [][]byte
+	Dir     []byte   // empty: the home folder, from which it is meant too
+	Env     [][]byte // beside those of the desktop
 }
 
 // Ran says how a command ended.
 type Ran struct {
-	Code   int // exit status, or -1 when a signal ended it
-	Signal int
+	Code    int // exit status, or -1 when a signal ended it
+	Signal  int
+	Missing bool // there is no such program
 }
 
-// Signal sends a signal to a command that runs, and to its process group.
-type Signal struct {
-	Token  string
-	Signal int
-}
-
-// Put writes a file.
+// Put writes a file, or makes a folder.
 type Put struct {
-	Path string // below the home folder; folders are made
-	Mode fs.FileMode
-	Size int64
+	Path   []byte // below the home folder; folders are made
+	Folder bool
+	Mode   fs.FileMode
+	Size   int64 // in bytes, negative where it is not known
 }
 
-// Get archives the regular files that a pattern names.
+// Get archives the regular files that a [Pattern] names.
 type Get struct {
-	Pattern  string // as path.Match, below the home folder; a folder stands for all in it
+	Pattern  []byte
 	MaxBytes int64
 	MaxFiles int
 }

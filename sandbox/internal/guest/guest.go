@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -25,10 +25,10 @@ func Main(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	g := &guest{running: map[string]*program{}}
+	g := &guest{}
 	g.ctx, g.end = context.WithCancel(context.Background())
-	g.host = link.Serve(conn, g.answer)
-	<-g.host.Done()
+	g.host = link.Serve(conn, g.answer, nil)
+	<-g.host.Ended()
 	g.close()
 	return nil
 }
@@ -41,10 +41,10 @@ type guest struct {
 
 	mu      sync.Mutex
 	config  *Config // nil before the boot
-	display string
+	server  *program
+	display string // empty until the server takes connections
 	env     []string
-	running map[string]*program // by token
-	peers   []*link.Peer        // attached ones
+	peers   []*link.Peer // attached ones
 
 	children children
 	tasks    sync.WaitGroup
@@ -57,7 +57,7 @@ func (g *guest) answer(ctx context.Context, op string, body json.RawMessage, fil
 	case OpHello:
 		return struct{}{}, nil, nil
 	case OpBoot:
-		return g.boot(files)
+		return g.boot(ctx, files)
 	}
 	if g.booted() == nil {
 		return nil, nil, errors.New("the desktop has not been started")
@@ -67,10 +67,8 @@ func (g *guest) answer(ctx context.Context, op string, body json.RawMessage, fil
 		return call(body, func(d *Dial) (any, []*os.File, error) { return g.dial(ctx, d) })
 	case OpRun:
 		return call(body, func(r *Run) (any, []*os.File, error) { return g.run(ctx, r, files) })
-	case OpSignal:
-		return call(body, func(s *Signal) (any, []*os.File, error) { return nil, nil, g.signal(s) })
 	case OpPut:
-		return call(body, func(p *Put) (any, []*os.File, error) { return nil, nil, g.put(p, files) })
+		return call(body, func(p *Put) (any, []*os.File, error) { return nil, nil, g.put(ctx, p, files) })
 	case OpGet:
 		return call(body, func(q *Get) (any, []*os.File, error) { return g.get(ctx, q, files) })
 	case OpAttach:
@@ -97,77 +95,71 @@ func (g *guest) booted() *Config {
 	return g.config
 }
 
-// dial makes a connection inside.
-func (g *guest) dial(ctx context.Context, d *Dial) (any, []*os.File, error) {
-	network, address := d.Network, d.Address
-	if network == "display" {
-		network, address = "unix", "/tmp/.X11-unix/X"+g.display[1:]
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	filer, ok := conn.(interface{ File() (*os.File, error) })
-	if !ok {
-		return nil, nil, fmt.Errorf("a connection over %q cannot be handed out", network)
-	}
-	file, err := filer.File()
-	if err != nil {
-		return nil, nil, err
-	}
-	return struct{}{}, []*os.File{file}, nil
-}
+// maxAttached bounds the links that are answered beside the owner's.
+const maxAttached = 64
 
 // attach answers the calls of another link too.
 func (g *guest) attach(files []*os.File) error {
 	if len(files) != 1 {
 		return errors.New("one link is attached at a time")
 	}
-	fd, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return err
-	}
-	conn, err := link.FromFile(os.NewFile(uintptr(fd), "link"))
-	if err != nil {
-		return err
-	}
-	peer := link.Serve(conn, func(ctx context.Context, op string, body json.RawMessage, files []*os.File) (any, []*os.File, error) {
-		if op == OpBoot || op == OpAttach {
-			closeAll(files)
-			return nil, nil, errors.New("this is for the desktop's owner alone")
-		}
-		return g.answer(ctx, op, body, files)
-	})
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kept := g.peers[:0]
-	for _, p := range g.peers {
+	g.peers = slices.DeleteFunc(g.peers, func(p *link.Peer) bool {
 		select {
 		case <-p.Done():
+			return true
 		default:
-			kept = append(kept, p)
+			return false
 		}
+	})
+	if len(g.peers) >= maxAttached {
+		return fmt.Errorf("%d others use the desktop already", maxAttached)
 	}
-	g.peers = append(kept, peer)
+	conn, err := link.FromFile(files[0])
+	if err != nil {
+		return err
+	}
+	g.peers = append(g.peers, link.Serve(conn, g.answerOther, nil))
 	return nil
+}
+
+// answerOther answers a call of a link that is not the owner's.
+func (g *guest) answerOther(ctx context.Context, op string, body json.RawMessage, files []*os.File) (any, []*os.File, error) {
+	if op == OpBoot || op == OpAttach {
+		closeAll(files)
+		return nil, nil, errors.New("this is for the desktop's owner alone")
+	}
+	return g.answer(ctx, op, body, files)
 }
 
 // close ends everything. In a sandbox the kernel ends what is left when the guest ends;
 // without one the guest must.
 func (g *guest) close() {
 	g.end()
-	g.mu.Lock()
-	config, peers := g.config, g.peers
-	g.mu.Unlock()
-	for _, p := range peers {
-		p.Close()
+	g.children.close()
+	config := g.configured()
+	if config == nil { // it may be at the beginning of boot, which fails soon
+		<-g.host.Done()
+		config = g.configured()
 	}
-	if config != nil && config.Alone {
-		endDescendants()
-		_ = os.RemoveAll(config.Scratch)
+	if config == nil || !config.Alone {
 		return
 	}
+	own := func() []int { return Descendants(os.Getpid()) }
+	EndAll("", own)
+	<-g.host.Done() // what was on its way through boot has failed by now
+	g.mu.Lock()
+	display := g.display
+	g.mu.Unlock()
+	EndAll(display, own)
+	_ = os.RemoveAll(config.Scratch)
+}
+
+func (g *guest) configured() *Config {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.config
 }
 
 func closeAll(files []*os.File) {

@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,6 +21,7 @@ import (
 type children struct {
 	mu  sync.Mutex // held while one is started, so that it is known before it can be looked at
 	own map[int]bool
+	end bool // nothing is started any more
 }
 
 // start starts a command and waits for it in the background. Ended, when it has been waited for,
@@ -27,6 +29,9 @@ type children struct {
 func (c *children) start(cmd *exec.Cmd, ended func()) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.end {
+		return errors.New("the desktop is ending")
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -43,6 +48,13 @@ func (c *children) start(cmd *exec.Cmd, ended func()) error {
 		ended()
 	}()
 	return nil
+}
+
+// close lets nothing be started any more.
+func (c *children) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end = true
 }
 
 // reapPause is the least time between two looks for orphans that have ended, so that a

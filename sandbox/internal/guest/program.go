@@ -2,14 +2,10 @@ package guest
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,7 +27,7 @@ func (g *guest) start(cmd *exec.Cmd, env ...string) (*program, error) {
 	p := &program{cmd: cmd, output: &tail{}, done: make(chan struct{})}
 	g.mu.Lock()
 	cmd.Env = append(append(cmd.Env, g.env...), env...)
-	home := g.config.Home
+	home, alone := g.config.Home, g.config.Alone
 	g.mu.Unlock()
 	if cmd.Dir == "" {
 		cmd.Dir = home
@@ -43,6 +39,9 @@ func (g *guest) start(cmd *exec.Cmd, env ...string) (*program, error) {
 		cmd.Stderr = p.output
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if alone {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // a guest that is killed ends nothing itself
+	}
 	cmd.WaitDelay = time.Second // what it started may hold the output open
 	if filepath.Base(cmd.Path) == cmd.Path || cmd.Err != nil {
 		// The path that counts is the desktop's.
@@ -78,8 +77,33 @@ func lookPath(name string, env []string) (string, error) {
 	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
-// signal sends a signal to the program's process group.
-func (p *program) signal(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) }
+// kill ends the program with all that can be found of what it has started: its process group,
+// and those in other groups that descend from it. Who has left the group and lost his parent
+// has nothing that says whose he is, and goes on.
+func (p *program) kill() {
+	select {
+	case <-p.done:
+		return
+	default:
+	}
+	pid := p.cmd.Process.Pid
+	// Who is stopped makes no more processes.
+	_ = syscall.Kill(-pid, syscall.SIGSTOP)
+	stopped := map[int]bool{}
+	for news := true; news; {
+		news = false
+		for _, below := range Descendants(pid) {
+			if !stopped[below] {
+				_ = syscall.Kill(below, syscall.SIGSTOP)
+				stopped[below], news = true, true
+			}
+		}
+	}
+	for below := range stopped {
+		_ = syscall.Kill(below, syscall.SIGKILL)
+	}
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+}
 
 // code is how the program ended: its exit status, or -1 and a signal.
 func (p *program) code() (code int, signal syscall.Signal) {
@@ -101,62 +125,6 @@ func (p *program) how() string {
 		return "was ended by signal " + unix.SignalName(signal)
 	}
 	return fmt.Sprintf("ended with status %d", code)
-}
-
-// run runs a command for the host.
-func (g *guest) run(ctx context.Context, r *Run, files []*os.File) (any, []*os.File, error) {
-	if len(r.Command) == 0 || r.Token == "" || len(files) != 3 {
-		return nil, nil, errors.New("a command needs a name, a token and three files")
-	}
-	cmd := &exec.Cmd{Path: r.Command[0], Args: r.Command, Dir: r.Dir, Stdin: files[0], Stdout: files[1], Stderr: files[2]}
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	g.mu.Lock()
-	_, taken := g.running[r.Token]
-	if !taken {
-		g.running[r.Token] = nil
-	}
-	g.mu.Unlock()
-	if taken {
-		return nil, nil, errors.New("the token of a command is in use")
-	}
-	defer func() {
-		g.mu.Lock()
-		delete(g.running, r.Token)
-		g.mu.Unlock()
-	}()
-	p, err := g.start(cmd, r.Env...)
-	if err != nil {
-		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("%s is not installed on the desktop", r.Command[0])
-		}
-		return nil, nil, err
-	}
-	g.mu.Lock()
-	g.running[r.Token] = p
-	g.mu.Unlock()
-	// The ends that the command has must be its alone, or nobody sees when it closes them.
-	closeAll(files)
-	select {
-	case <-p.done:
-	case <-ctx.Done(): // the caller has gone
-		p.signal(syscall.SIGKILL)
-	}
-	code, signal := p.code()
-	return Ran{Code: code, Signal: int(signal)}, nil, nil
-}
-
-// signal sends a signal to a command of run.
-func (g *guest) signal(s *Signal) error {
-	g.mu.Lock()
-	p := g.running[s.Token]
-	g.mu.Unlock()
-	if p == nil {
-		return errors.New("that command is not running")
-	}
-	p.signal(syscall.Signal(s.Signal))
-	return nil
 }
 
 // tail keeps the end of what is written to it.
@@ -181,54 +149,4 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.ToValidUTF8(string(bytes.TrimSpace(t.text)), "\ufffd")
-}
-
-// endDescendants kills and reaps every process below this one. What is orphaned on the way
-// comes here, since this process adopts them (PR_SET_CHILD_SUBREAPER).
-func endDescendants() {
-	for {
-		found := Descendants(os.Getpid())
-		if len(found) == 0 {
-			return
-		}
-		for _, pid := range found {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-		// Those that os/exec waits for may be taken from it: it is over.
-		for pid := 1; pid > 0; {
-			pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-		}
-		time.Sleep(time.Millisecond) // to die takes a moment
-	}
-}
-
-// Descendants lists the processes below one, which are not zombies.
-func Descendants(of int) []int {
-	children := map[int][]int{}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
-		if err != nil {
-			continue
-		}
-		// The name is in brackets and may hold anything.
-		_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
-		fields := strings.Fields(rest)
-		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
-			continue
-		}
-		if parent, err := strconv.Atoi(fields[1]); err == nil {
-			children[parent] = append(children[parent], pid)
-		}
-	}
-	var found []int
-	for queue := []int{of}; len(queue) > 0; queue = queue[1:] {
-		found = append(found, children[queue[0]]...)
-		queue = append(queue, children[queue[0]]...)
-	}
-	return found
 }

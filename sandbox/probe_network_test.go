@@ -221,7 +221,7 @@ type window struct{ Title, Class, Kind string }
 func windows(t testing.TB, d *sandbox.Desktop) (all []window) {
 	t.Helper()
 	text := output(t, d, `for id in $(xprop -root _NET_CLIENT_LIST | sed 's/.*#//; s/,/ /g'); do
-		xprop -id $id -notype -f _NET_WM_NAME 8u '=$0' -f WM_CLASS 8s '=$1' _NET_WM_NAME WM_CLASS _NET_WM_WINDOW_TYPE 2>/dev/null | tr '\n' '\t' || true; echo
+		xprop -id $id -notype -f _NET_WM_NAME 8u '=$0\n' -f WM_CLASS 8s '=$1\n' _NET_WM_NAME WM_CLASS _NET_WM_WINDOW_TYPE 2>/dev/null | tr '\n' '\t' || true; echo
 	done`)
 	for line := range strings.Lines(text) {
 		var w window

@@ -52,7 +52,7 @@ func (d *Desktop) LiveView(ctx context.Context, address string, used func()) (*L
 	v.gate = liveview.NewGate(&liveview.GateOptions{Title: d.label(), Spent: used, Log: log})
 	v.view, err = liveview.New(&liveview.Options{
 		Dial:        func(ctx context.Context) (net.Conn, error) { return d.dial(ctx, socket) },
-		VNCPassword: password, Name: d.label(), Gate: v.gate, Log: log,
+		VNCPassword: password, Name: d.label(), Clipboard: clipboard{d}, Gate: v.gate, Log: log,
 	})
 	if err != nil {
 		end()

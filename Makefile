@@ -9,7 +9,7 @@ FUZZTIME ?= 30s   # how long each fuzz target runs
 BENCH    ?= .     # which benchmarks run, a regular expression
 BENCHARGS ?=      # more arguments for the reader's benchmark
 
-.PHONY: help setup build demo demo-computer test check bench bench-reader bench-computer fuzz lint fmt update clean
+.PHONY: help setup build demo demo-computer demo-desktop test check bench bench-reader bench-computer bench-desktop fuzz lint fmt update clean
 .NOTPARALLEL:
 
 help: ## print this list
@@ -28,9 +28,14 @@ demo: ## draw a dense chart, ask it a question, print each zoom and the answer
 	@scripts/demo
 
 demo-computer: ## type into a terminal on a display of its own, and keep the screenshot
-	@scripts/setup build desktop
+	@scripts/setup build display
 	@go build -o bin/loupe ./cmd/loupe
 	@scripts/demo-computer
+
+demo-desktop: ## start an isolated desktop, write a file in its editor, copy it out, keep the screenshot
+	@scripts/setup build desktop
+	@go build -o bin/loupe ./cmd/loupe
+	@scripts/demo-desktop
 
 test: setup check ## the whole test suite: formatting, vet, a build without cgo, tests with the race detector
 	CGO_ENABLED=0 go build ./...
@@ -50,8 +55,12 @@ bench-reader: ## how many of 50 charts the built-in reader gets right, with zoom
 	go run ./reader/bench $(BENCHARGS)
 
 bench-computer: ## how fast the computer toolset acts, beside xdotool and scrot
-	@scripts/setup build desktop
+	@scripts/setup build display
 	go test -run '^$$' -bench . -benchtime 1x -timeout 15m ./computer/bench
+
+bench-desktop: ## how fast isolated desktops and their applications start and end, and their memory
+	@scripts/setup test
+	go test -run '^$$' -bench . -benchtime 1x -timeout 15m ./sandbox/bench
 
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	@scripts/setup test

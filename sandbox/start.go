@@ -256,10 +256,12 @@ func (d *Desktop) configuration() *guest.Config {
 			{"mutter", "--x11", "--sm-disable"},
 			{"openbox", "--config-file", p.setup.OpenboxConfig()},
 		},
-		Panel:     p.setup.Panel(),
-		ProxyPort: proxyPort,
-		Limits:    p.Limits.inside(),
-		Grouped:   d.own.group != nil,
+		ManagerEnv: p.setup.ManagerEnv(),
+		Folders:    p.setup.Folders(),
+		Panel:      p.setup.Panel(),
+		ProxyPort:  proxyPort,
+		Limits:     p.Limits.inside(),
+		Grouped:    d.own.group != nil,
 	}
 	for _, f := range p.setup.Files() {
 		if strings.HasPrefix(f.Path, home+"/") {

@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -170,13 +169,10 @@ func (s Setup) Env() []string {
 	return env
 }
 
-// ManagerEnv is the environment of the window manager: Env without GTK's factors, since
-// mutter, whose frames GTK draws, has its own setting and applies Xft.dpi once.
-func (s Setup) ManagerEnv() []string {
-	return slices.DeleteFunc(s.Env(), func(v string) bool {
-		return strings.HasPrefix(v, "GDK_SCALE=") || strings.HasPrefix(v, "GDK_DPI_SCALE=")
-	})
-}
+// ManagerEnv is what the window manager's environment has in the place of Env's: GTK's factors
+// are taken back, since mutter, whose frames GTK draws, has its own setting and applies Xft.dpi
+// once. The caller owns the slice.
+func (s Setup) ManagerEnv() []string { return []string{"GDK_SCALE=1", "GDK_DPI_SCALE=1"} }
 
 // Resources is the text of the root window's RESOURCE_MANAGER property, which tells programs
 // without settings of their own how large letters are.

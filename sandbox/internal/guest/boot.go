@@ -101,6 +101,11 @@ func prepareFiles(c *Config) error {
 			return fmt.Errorf("preparing the home folder: %w", err)
 		}
 	}
+	for _, folder := range c.Folders {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return fmt.Errorf("preparing the home folder: %w", err)
+		}
+	}
 	if err := os.MkdirAll("/tmp/.X11-unix", 0o777|os.ModeSticky); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (d *desk) bring(ctx context.Context) error {
 		return err
 	}
 	if len(d.config.Panel) > 0 {
-		d.keep(ctx, d.config.Panel)
+		d.keep(ctx, d.config.Panel, nil)
 		if err := d.until(ctx, "the panel was not drawn", d.hasPanel); err != nil {
 			return err
 		}
@@ -158,18 +158,18 @@ func (d *desk) startManager(ctx context.Context) (string, error) {
 		if _, err := lookPath(command[0], d.guest.env); err != nil {
 			continue
 		}
-		d.keep(ctx, command)
+		d.keep(ctx, command, d.config.ManagerEnv)
 		return command[0], d.until(ctx, command[0]+" did not take the display over", d.hasManager)
 	}
 	return "", errors.New("there is no window manager; install mutter or openbox")
 }
 
 // keep runs a part of the desktop and starts it again when it ends, but not for ever.
-func (d *desk) keep(ctx context.Context, command []string) {
+func (d *desk) keep(ctx context.Context, command, env []string) {
 	const tries = 3
 	d.guest.tasks.Go(func() {
 		for try := range tries {
-			p, err := d.guest.start(&exec.Cmd{Path: command[0], Args: command})
+			p, err := d.guest.start(&exec.Cmd{Path: command[0], Args: command}, env...)
 			exit := Exit{Name: command[0], Code: -1, Restart: try < tries-1}
 			if err != nil {
 				exit.Text, exit.Restart = err.Error(), false

@@ -30,9 +30,12 @@ type Config struct {
 
 	BusConfig string // the session bus's configuration, a path; empty: the machine's
 
-	Managers [][]string // window managers, the first that exists is used
-	Panel    []string   // none: no panel
-	Apps     []App
+	Folders []string // to make in the home folder
+
+	ManagerEnv []string   // in the place of Env's, for the window manager
+	Managers   [][]string // window managers, the first that exists is used
+	Panel      []string   // none: no panel
+	Apps       []App
 
 	// ProxyPort is where programs look for their proxy, on the loopback interface. With 0
 	// the guest makes no listener there.

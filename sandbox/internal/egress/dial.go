@@ -35,8 +35,9 @@ func (s *server) dialTransport(ctx context.Context, _, address string) (net.Conn
 // transport would log what comes before.
 type requestConn struct {
 	*upstream
-	once  sync.Once
-	wrote chan struct{}
+	once    sync.Once
+	wrote   chan struct{}
+	writing sync.Mutex
 }
 
 func (c *requestConn) Read(b []byte) (int, error) {
@@ -46,7 +47,17 @@ func (c *requestConn) Read(b []byte) (int, error) {
 
 func (c *requestConn) Write(b []byte) (int, error) {
 	c.once.Do(func() { close(c.wrote) })
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	return c.upstream.Write(b)
+}
+
+// settle closes the connection and waits until what was written is counted: an answer can
+// be complete before the transport's goroutine has returned from writing the request.
+func (c *requestConn) settle() {
+	_ = c.Close()
+	c.writing.Lock()
+	defer c.writing.Unlock()
 }
 
 func (c *requestConn) Close() error {

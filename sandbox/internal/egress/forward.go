@@ -47,7 +47,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, a *attempt) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		if up, ok := info.Conn.(*requestConn); ok {
 			up.count.Store(&a.traffic)
-			a.Address = up.address
+			a.Address, a.conn = up.address, up
 		}
 	}})
 	out := r.WithContext(ctx)
@@ -62,6 +62,7 @@ func (s *server) forward(w http.ResponseWriter, r *http.Request, a *attempt) {
 		out.Header.Del("Http2-Settings")
 	}
 	defer func() {
+		a.settle()
 		// The reverse proxy panics where an answer breaks off.
 		if v := recover(); v != nil {
 			a.end(ReasonEnded, "the client took no more")
@@ -110,6 +111,7 @@ func (s *server) failed(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
+	a.settle()
 	var b *blocked
 	if !errors.As(err, &b) {
 		b = &blocked{reason: failure(err), detail: err.Error(), status: http.StatusBadGateway,

@@ -259,6 +259,27 @@ func TestMalformedRequests(t *testing.T) {
 		}
 	}
 
+	// Behind another request, whether or not its answer has been waited for.
+	for _, wait := range []bool{true, false} {
+		c := p.dial()
+		r := bufio.NewReader(c)
+		first, second := "GET http://refused.example/ HTTP/1.1\r\nHost: x\r\n\r\n", "hello\r\n\r\n"
+		if !wait {
+			first, second = first+second, ""
+		}
+		for _, part := range []string{first, second} {
+			io.WriteString(c, part)
+			res, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, res.Body)
+		}
+		c.Close()
+		want(t, p.next(), false, ReasonNotListed, "")
+		want(t, p.next(), false, ReasonMalformed, "400 Bad Request")
+	}
+
 	// What never becomes a whole request is reported too.
 	c := p.dial()
 	io.WriteString(c, "GET http://exam")

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-const soon = 50 * time.Millisecond // for a limit that a test wants to reach
+const soon = 250 * time.Millisecond // for a limit that a test wants to reach
 
 func TestClientThatIsTooSlow(t *testing.T) {
 	addr := listen(t, func(c net.Conn) { io.Copy(io.Discard, c) })
@@ -43,10 +43,17 @@ func TestClientThatIsTooSlow(t *testing.T) {
 		{"half a header on a port of its own", "example.com:7000", "GET / HTTP/1.1\r\n", true, ReasonSilent, ""},
 	}
 	p := start(t, n, Options{SetupTimeout: soon}, "example.com", "example.com:7000")
+	const refused = "GET http://refused.example/ HTTP/1.1\r\nHost: x\r\n\r\n"
 	for _, tt := range tests {
 		var c net.Conn
 		if tt.tunnel == "" {
+			// The time for a header begins with its first byte only behind another request.
 			c = p.dial()
+			io.WriteString(c, refused)
+			if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+				t.Fatal(err)
+			}
+			want(t, p.next(), false, ReasonNotListed, "")
 		} else {
 			c = p.open(tt.tunnel)
 		}

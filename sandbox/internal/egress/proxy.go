@@ -292,16 +292,27 @@ func (s *server) closeAll() {
 // client is a connection of a client.
 type client struct {
 	*idleConn
-	// unread is set while bytes have come that are no request yet. What the HTTP server
-	// then writes by itself is its answer to something that was none.
-	unread atomic.Bool
-	answer atomic.Pointer[string] // the status line of that
+	// busy is set from when a request has been read until it is answered and the next is
+	// awaited. What the HTTP server writes outside of that is its own answer to something
+	// that was none.
+	busy   atomic.Bool
+	unread atomic.Bool            // bytes have come, or such an answer has gone, since then
+	answer atomic.Pointer[string] // the status of that
 }
 
 type clientKey struct{}
 
+func (c *client) Read(b []byte) (int, error) {
+	n, err := c.idleConn.Read(b)
+	if n > 0 && !c.busy.Load() {
+		c.unread.Store(true)
+	}
+	return n, err
+}
+
 func (c *client) Write(b []byte) (int, error) {
-	if c.unread.Load() {
+	if !c.busy.Load() {
+		c.unread.Store(true)
 		line := firstLine(b)
 		c.answer.CompareAndSwap(nil, &line)
 	}
@@ -322,8 +333,8 @@ func (s *server) connState(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		s.running.Add(1) // before the server begins with it, and while Serve runs
-	case http.StateActive:
-		c.unread.Store(true)
+	case http.StateIdle:
+		c.busy.Store(false)
 	case http.StateClosed:
 		if c.unread.Load() && s.ctx.Err() == nil {
 			a := s.newAttempt("")
@@ -347,6 +358,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.running.Done()
+	c.busy.Store(true)
 	c.unread.Store(false)
 
 	a := s.newAttempt(r.Method)
@@ -362,12 +374,20 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type attempt struct {
 	Attempt
 	traffic  traffic
+	conn     *requestConn // of a plain request
 	p        *Proxy
 	reported bool
 }
 
 func (s *server) newAttempt(method string) *attempt {
 	return &attempt{p: s.p, Attempt: Attempt{Time: time.Now(), Method: shown(method)}}
+}
+
+// settle ends the connection of a plain request.
+func (a *attempt) settle() {
+	if a.conn != nil {
+		a.conn.settle()
+	}
 }
 
 // aim says where the attempt goes.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -188,7 +189,7 @@ func TestChromiumKeepsItsSandbox(t *testing.T) {
 		t.Fatal("Chromium is missing: apt-get install chromium")
 	}
 	out := inside(t, true, "chromium", "--headless=new", "--disable-gpu", "--no-first-run",
-		"--user-data-dir=/tmp/profile", "--dump-dom", "data:text/html,<p id=a></p><script>a.textContent=6*7</script>")
+		"--user-data-dir="+path.Join("/tmp", "profile"), "--dump-dom", "data:text/html,<p id=a></p><script>a.textContent=6*7</script>")
 	if !strings.Contains(out, `<p id="a">42</p>`) {
 		t.Errorf("the page is %q", out)
 	}

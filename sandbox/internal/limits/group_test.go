@@ -150,12 +150,13 @@ func TestNextGroupRemovesWhatIsLeft(t *testing.T) {
 	unix.Kill(h.Sweeper, unix.SIGKILL)
 	killed.Process.Kill()
 	killed.Wait()
+	unix.Kill(h.Child, unix.SIGKILL) // as the processes of a desktop end with their loupe
 	end(t, sweeper)
+	end(t, child)
 	g, err := NewGroup("next", small)
 	if err != nil {
 		t.Fatal(err)
 	}
-	end(t, child)
 	for _, d := range h.Dirs {
 		if exists(d) {
 			t.Errorf("%s is left", d)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"path"
 	"slices"
 	"strings"
@@ -42,7 +43,9 @@ func attempts(filtered bool) (made []attempt) {
 		_, _, e := syscall.RawSyscall6(number, a[0], a[1], a[2], a[3], a[4], a[5])
 		made = append(made, attempt{name, e})
 	}
-	// First, so that the rest has the rights over a network too.
+	// First, so that the rest has the rights over a network too: all of it on the one thread
+	// that the new namespaces belong to.
+	runtime.LockOSThread()
 	raw("unshare", unix.SYS_UNSHARE, unix.CLONE_NEWNET|unix.CLONE_NEWIPC)
 	calls := []uint32{unix.SYS_MOUNT}
 	if filtered {
@@ -131,13 +134,13 @@ func inside(t *testing.T, filtered bool, command ...string) string {
 	}
 	defer self.Close()
 	args := []string{"--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
-		"--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/tmp",
+		"--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/home/user",
 		"--setenv", "GORACE", "atexit_sleep_ms=0", // the race detector waits a second else
 		"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
 		"--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--ro-bind-try", "/etc/alternatives", "/etc/alternatives", "--ro-bind-try", "/etc/fonts", "/etc/fonts",
 		"--ro-bind-try", "/etc/chromium.d", "/etc/chromium.d",
-		"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--uid", "1000", "--gid", "1000",
+		"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/home/user", "--uid", "1000", "--gid", "1000",
 		"--perms", "0555", "--ro-bind-data", "3", "/probe"}
 	files := []*os.File{self}
 	if filtered {

@@ -30,7 +30,7 @@ func TestEscape(t *testing.T) {
 	key := "sk-ant-" + rand.Text()
 	secret := "secret " + rand.Text()
 	marker := "marker-" + rand.Text()
-	variables := map[string]string{"ANTHROPIC_API_KEY": key, "AWS_SECRET_ACCESS_KEY": key, "SSH_AUTH_SOCK": "/tmp/agent", "LOUPE_PROBE": key}
+	variables := map[string]string{"ANTHROPIC_API_KEY": key, "AWS_SECRET_ACCESS_KEY": key, "SSH_AUTH_SOCK": "/run/agent", "LOUPE_PROBE": key}
 	for name, value := range variables {
 		t.Setenv(name, value)
 	}
@@ -270,7 +270,7 @@ func begun(t testing.TB, c *exec.Cmd) {
 	t.Helper()
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; install what is missing with: scripts/setup test", err)
 	}
 	t.Cleanup(func() {
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
@@ -281,7 +281,7 @@ func begun(t testing.TB, c *exec.Cmd) {
 // setuidPrograms are the programs of the machine that run as root for everybody.
 func setuidPrograms(t testing.TB) (found []string) {
 	t.Helper()
-	for _, name := range []string{"su", "passwd", "mount", "newgrp", "gpasswd", "chsh"} {
+	for _, name := range []string{"su", "passwd", "mount", "gpasswd", "chsh"} {
 		path := "/usr/bin/" + name
 		info, err := os.Stat(path)
 		if err == nil && info.Mode()&fs.ModeSetuid != 0 {
@@ -304,11 +304,11 @@ func hostBus(t testing.TB) (file, abstract string) {
 			t.Fatal(err)
 		}
 		c := exec.Command("dbus-daemon", "--session", "--nofork", "--nopidfile", "--address="+address, "--print-address=3")
-		c.ExtraFiles = []*os.File{w}
+		c.ExtraFiles, c.Stderr = []*os.File{w}, t.Output()
 		begun(t, c)
 		_ = w.Close()
 		if _, err := r.Read(make([]byte, 1)); err != nil {
-			t.Fatalf("dbus-daemon: %v", err)
+			t.Fatalf("dbus-daemon did not start: %v", err)
 		}
 		_ = r.Close()
 	}

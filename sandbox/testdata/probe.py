@@ -491,8 +491,9 @@ def setuid_program():
         demote = (lambda: (os.setgroups([]), os.setgid(65534), os.setuid(65534))) if os.geteuid() == 0 else None
         p = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=demote)
         try:
-            # It has been executed, and its end is not asked for before this.
-            fields = fields_of(p.pid)
+            # Until it waits for its input, or has ended, and is not yet asked for its end.
+            while (fields := fields_of(p.pid))["State"][0] not in "SZ":
+                time.sleep(0.001)
             effective = int(fields["Uid"].split()[1])
             capable = int(fields["CapEff"], 16)
         finally:

@@ -36,7 +36,10 @@ func TestKilled(t *testing.T) {
 					looks := 0
 					until(t, "the moment", func() bool {
 						select {
-						case <-l.news: // it was faster
+						case news := <-l.news: // it was faster
+							if !news.Ready {
+								t.Fatalf("the desktop did not start: %q\n%s", news.Error, l.stderr.String())
+							}
 							return true
 						default:
 						}

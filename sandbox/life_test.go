@@ -139,13 +139,15 @@ type life struct {
 	reaper *exec.Cmd
 	owner  int
 	name   string        // of the desktop
+	user   int           // of the owner
 	news   chan lifeNews // closed when nobody is left to say something
 	stdin  io.Closer
 	temp   string // TMPDIR of the owner
 	stderr bytes.Buffer
 
-	seen  map[int]string // start times of processes
-	users map[int]bool   // that this program is not
+	segments map[string]bool // of shared memory that others have made before
+	seen     map[int]string  // start times of processes
+	users    map[int]bool    // that this program is not
 }
 
 // lifeTime bounds a wait for something that must come: it is for a test that fails.
@@ -154,16 +156,26 @@ const lifeTime = 60 * time.Second
 // born starts an owner. As says which user it is; nil is the user of this process.
 func born(t testing.TB, plan lifePlan, as *syscall.Credential, program string) *life {
 	t.Helper()
-	l := &life{t: t, news: make(chan lifeNews, 8), seen: map[int]string{}, users: map[int]bool{}, temp: t.TempDir(), name: plan.Name}
+	// The paths of sockets are short, and the names of tests are not.
+	temp, err := os.MkdirTemp("", "life")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	l := &life{t: t, news: make(chan lifeNews, 8), segments: map[string]bool{}, seen: map[int]string{}, users: map[int]bool{}, temp: temp, name: plan.Name, user: os.Geteuid()}
+	if as != nil {
+		l.user = int(as.Uid)
+	}
+	for _, line := range fileLines(t, "/proc/sysvipc/shm") {
+		l.segments[strings.Fields(line)[1]] = true
+	}
 	data, err := json.Marshal(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A desktop without a sandbox has its folder there, and is another user.
-	for dir := l.temp; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Chmod(temp, 0o777); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lifeTime)
 	t.Cleanup(cancel)
@@ -223,7 +235,7 @@ func (l *life) look() []inProc {
 	below := descendants(all, l.reaper.Process.Pid)
 	for _, p := range below {
 		l.seen[p.pid] = p.start
-		if p.uid != os.Geteuid() {
+		if p.uid != l.user && p.uid != os.Geteuid() {
 			l.users[p.uid] = true
 		}
 	}
@@ -305,7 +317,7 @@ func (l *life) left() (found []string) {
 		f := strings.Fields(line)
 		creator, _ := strconv.Atoi(f[4])
 		user, _ := strconv.Atoi(f[7])
-		if l.seen[creator] != "" || l.users[user] {
+		if !l.segments[f[1]] && (l.users[user] || l.seen[creator] != "" && user == l.user) {
 			add("shared memory %s", line)
 		}
 	}
@@ -362,15 +374,19 @@ func listProc() (all []inProc) {
 		if err != nil {
 			continue
 		}
-		info, err := e.Info()
+		status, err := os.ReadFile("/proc/" + e.Name() + "/status")
 		if err != nil {
 			continue
 		}
+		// The owner of the folder may be root, of a process that is closed to others.
+		var user int
+		_, rest, _ := strings.Cut(string(status), "\nUid:\t")
+		_, _ = fmt.Sscan(rest, &user)
 		text := string(stat)
 		open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
 		f := strings.Fields(text[end+1:])
 		parent, _ := strconv.Atoi(f[1])
-		all = append(all, inProc{pid: pid, parent: parent, uid: int(info.Sys().(*syscall.Stat_t).Uid),
+		all = append(all, inProc{pid: pid, parent: parent, uid: user,
 			name: text[open+1 : end], state: f[0], start: f[19]})
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,8 +50,8 @@ func EndAll(display string, find func() []int) {
 				stopped[pid], news = true, true
 			}
 		}
+		displaysOf(found, displays)
 		if news {
-			displaysOf(found, displays)
 			continue
 		}
 		for _, pid := range found {
@@ -125,7 +126,7 @@ func removeDisplay(number string) {
 			return
 		}
 	}
-	for _, name := range []string{socket, "/tmp/.X" + number + "-lock", "/tmp/server-" + number + ".xkm"} {
+	for _, name := range []string{socket, "/tmp/.X" + number + "-lock", path.Join("/tmp", "server-"+number+".xkm")} {
 		_ = os.Remove(name) // one that is another user's stays
 	}
 }

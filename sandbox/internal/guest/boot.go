@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -189,7 +190,13 @@ func (g *guest) startAndRead(ctx context.Context, cmd *exec.Cmd) (string, *progr
 	defer interrupt(ctx, reader)()
 	line, err := bufio.NewReader(io.LimitReader(reader, 1<<10)).ReadString('\n')
 	if err != nil {
-		p.kill()
+		EndAll("", func() []int { // an X server has a socket already
+			pid := p.cmd.Process.Pid
+			if !slices.Contains(Descendants(os.Getpid()), pid) {
+				return nil
+			}
+			return append(Descendants(pid), pid)
+		})
 		if ctx.Err() != nil {
 			return "", nil, fmt.Errorf("%s was not ready in time", cmd.Args[0])
 		}

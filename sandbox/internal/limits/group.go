@@ -258,7 +258,7 @@ func startOf(pid string) (int, error) {
 	return strconv.Atoi(f[19])
 }
 
-// removeStale removes the groups in parent whose owner is no more. Those of another
+// removeStale removes the empty groups in parent whose owner is no more. Those of another
 // namespace of processes are left alone: from here all of their owners look dead.
 func removeStale(k kernel, parent string, by owner) {
 	all, _ := k.List(parent)
@@ -270,9 +270,7 @@ func removeStale(k kernel, parent string, by owner) {
 		if start, err := startOf(strconv.Itoa(o.pid)); err == nil && start == o.start {
 			continue
 		}
-		dir := path.Join(parent, name)
-		if k.Rmdir(dir) != nil {
-			_ = empty(k, dir)
-		}
+		// One that still has processes is about to end, and its sweeper sees to that.
+		_ = k.Rmdir(path.Join(parent, name))
 	}
 }

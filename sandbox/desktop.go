@@ -38,6 +38,7 @@ type place struct {
 	Runtime string // folder of sockets
 	Display string // such as ":1"
 	Cookie  []byte // of the display
+	Open    bool   // there is no sandbox
 }
 
 // Display is the desktop's display, open since the desktop started. It is a

@@ -95,7 +95,7 @@ func (d *Desktop) LiveView(ctx context.Context, address string, used func()) (*L
 func (d *Desktop) serveVNC(ctx context.Context, socket, password string) error {
 	file := socket + "-password"
 	// The server removes the file when it has read it.
-	args := liveview.VNCArgs(liveview.VNCOptions{Display: d.at.Display, Socket: socket, Password: "rm:" + file})
+	args := liveview.VNCArgs(liveview.VNCOptions{Display: d.at.Display, Socket: socket, Password: "rm:" + file, NoSharedMemory: d.at.Open})
 	c := d.Command("sh", append([]string{"-c", `umask 077; rm -f "$1"; cat >"$1" && shift && exec x11vnc "$@"`, "sh", file}, args...)...)
 	c.Stdin = strings.NewReader(password + "\n")
 	said := &tail{}

@@ -74,7 +74,7 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 		ready: make(chan guest.Ready, 1), windows: make(chan guest.Window, 64),
 		early: make(chan guest.Exit, 64), failed: make(chan error, 1), brought: make(chan struct{}), usable: make(chan struct{}), freed: make(chan struct{})}
 	d := &Desktop{name: p.Name, size: p.Size, log: p.Log, own: own, done: make(chan struct{}),
-		at: place{Home: bwrap.Home, Runtime: bwrap.Runtime, Cookie: make([]byte, 16)}}
+		at: place{Home: bwrap.Home, Runtime: bwrap.Runtime, Cookie: make([]byte, 16), Open: p.NoSandbox}}
 	_, _ = rand.Read(d.at.Cookie) // never fails
 	if p.Name != "" {
 		if own.control, err = reserve(p.Name); err != nil {

@@ -82,7 +82,7 @@ func startVNCIn(t testing.TB, display, dir string) *vnc {
 	if err := os.RemoveAll(v.socket); err != nil {
 		t.Fatal(err)
 	}
-	args := liveview.VNCArgs(liveview.VNCOptions{Display: display, Socket: v.socket, Password: password})
+	args := liveview.VNCArgs(liveview.VNCOptions{Display: display, Socket: v.socket, Password: password, NoSharedMemory: true})
 	cmd := exec.Command(program(t, "x11vnc"), args...)
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8"}
 	output := &syncBuffer{}

@@ -11,6 +11,10 @@ type VNCOptions struct {
 
 	// ViewOnly makes x11vnc itself drop all input, beside what Options.ViewOnly does.
 	ViewOnly bool
+
+	// NoSharedMemory makes x11vnc read the display through its socket. Its segments of
+	// System V memory outlive it when it is killed, wherever no IPC namespace ends with it.
+	NoSharedMemory bool
 }
 
 // VNCArgs returns the arguments of x11vnc (0.9.16) for a server that listens on a Unix
@@ -54,6 +58,9 @@ func VNCArgs(o VNCOptions) []string {
 	}
 	if o.Auth != "" {
 		args = append(args, "-auth", o.Auth)
+	}
+	if o.NoSharedMemory {
+		args = append(args, "-noshm")
 	}
 	if o.ViewOnly {
 		args = append(args, "-viewonly")

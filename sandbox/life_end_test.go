@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -56,5 +57,59 @@ func TestKilled(t *testing.T) {
 	})
 	if now := fileLines(t, "/proc/self/mounts"); len(now) != len(mounts) {
 		t.Errorf("there are %d mounts, and were %d:\n%q", len(now), len(mounts), now)
+	}
+}
+
+// TestEnded ends desktops in each way, also such whose processes do not want to end.
+func TestEnded(t *testing.T) {
+	ends := map[string]func(l *life){
+		"killed":      func(l *life) { l.kill(syscall.SIGKILL) },
+		"terminated":  func(l *life) { l.kill(syscall.SIGTERM) },
+		"interrupted": func(l *life) { l.kill(syscall.SIGINT) },
+		"closed":      func(l *life) { _ = l.stdin.Close() },
+	}
+	states := []struct {
+		name   string
+		inside string
+		holds  func(below []inProc) bool
+	}{
+		{"idle", "", func([]inProc) bool { return true }},
+		{"ignoring signals", `trap "" HUP INT QUIT TERM; for n in 1 2 3; do setsid sleep 1001 & done; wait`,
+			func(below []inProc) bool { return len(named(below, "sleep")) == 3 }},
+		{"stopped", "kill -STOP -1", func(below []inProc) bool {
+			x := named(below, "Xvfb")
+			return len(x) == 1 && x[0].state == "T"
+		}},
+		{"forking", `f() { f & f & sleep 1001; }; f`, func(below []inProc) bool { return len(named(below, "sleep")) > 20 }},
+	}
+	for _, state := range states {
+		for how, end := range ends {
+			if state.name != "idle" && how != "killed" && how != "closed" {
+				continue
+			}
+			for _, noSandbox := range []bool{false, true} {
+				name := state.name + " " + how
+				if noSandbox {
+					name += " without a sandbox"
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					l := born(t, lifePlan{NoSandbox: noSandbox, Inside: state.inside, Processes: 300}, nil, os.Args[0])
+					l.ready()
+					until(t, state.name, func() bool { return state.holds(l.look()) })
+					end(l)
+					if how != "killed" {
+						news := l.next()
+						if !news.Ended {
+							t.Errorf("the owner says %+v", news)
+						}
+						if how == "closed" && news.Error != "" || how != "closed" && !strings.HasSuffix(news.Error, " signal received") {
+							t.Errorf("the desktop ended with %q", news.Error)
+						}
+					}
+					l.over()
+				})
+			}
+		}
 	}
 }

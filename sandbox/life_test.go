@@ -45,7 +45,8 @@ type lifePlan struct {
 	Name      string
 	Apps      []string
 	NoSandbox bool
-	Inside    string // a shell line to run inside
+	Inside    string // a shell line to run inside, whose end is not waited for
+	Processes int    // the limit
 }
 
 // lifeNews is what an owner or a reaper says, one line each.
@@ -109,17 +110,16 @@ func reap() int {
 func own(plan *lifePlan) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	d, err := sandbox.Start(ctx, &sandbox.Options{Name: plan.Name, Apps: plan.Apps, NoSandbox: plan.NoSandbox})
+	d, err := sandbox.Start(ctx, &sandbox.Options{Name: plan.Name, Apps: plan.Apps, NoSandbox: plan.NoSandbox,
+		Limits: sandbox.Limits{Processes: plan.Processes}})
 	if err != nil {
 		tell(lifeNews{Error: err.Error()})
 		return 1
 	}
-	if plan.Inside != "" {
-		if err := d.Command("sh", "-c", plan.Inside).Run(ctx); err != nil {
-			tell(lifeNews{Error: err.Error()})
-		}
-	}
 	tell(lifeNews{Ready: true})
+	if plan.Inside != "" {
+		go func() { _ = d.Command("sh", "-c", plan.Inside).Run(ctx) }() // how it ends is all the same
+	}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = d.Close()

@@ -71,6 +71,9 @@ func launch(p *plan, far *os.File, scratch string) (*process, error) {
 	pr.cmd.WaitDelay = time.Second
 	pr.cmd.ExtraFiles = files.files
 	pr.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if p.NoSandbox { // one that is stopped would not see the end of its link
+		pr.cmd.SysProcAttr.Pdeathsig = syscall.SIGCONT
+	}
 	if pr.user != nil {
 		pr.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(pr.user.id), Gid: uint32(pr.user.id), NoSetGroups: false}
 	}

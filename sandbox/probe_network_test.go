@@ -289,6 +289,16 @@ func TestBrowsers(t *testing.T) {
 				}
 				return false
 			})
+			// Its authority is unknown to the browser, but the connection must come as far.
+			visit("https://allowed.example/page")
+			until(t, "the event of an allowed tunnel", func() bool {
+				for _, a := range events.attempts() {
+					if a.Host == "allowed.example" && a.Port == 443 {
+						return a.Reason != "" || a.Received > 0
+					}
+				}
+				return false
+			})
 			for _, a := range events.attempts() {
 				if a.Host != "allowed.example" && a.Host != "blocked.example" {
 					t.Errorf("the browser has asked for %s:%d", a.Host, a.Port)

@@ -104,7 +104,8 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 		return nil, err
 	}
 	own.proxy = egress.New(&egress.Options{Allow: p.rules, Log: p.Log, Resolver: p.network.Resolver, Dial: p.network.Dial,
-		Attempt: func(a egress.Attempt) { own.events.add(networkEvent(a)) }})
+		RefuseECH: true, // the browsers are told to send none, so one that comes hides something
+		Attempt:   func(a egress.Attempt) { own.events.add(networkEvent(a)) }})
 	listener, err := d.proxyWithoutSandbox()
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ func (s Setup) chromiumFiles(add func(name, text string)) {
 		"DefaultSearchProviderEnabled":            true,
 		"DefaultSearchProviderName":               "DuckDuckGo",
 		"DefaultSearchProviderSearchURL":          "https://duckduckgo.com/?q={searchTerms}",
+		"EncryptedClientHelloEnabled":             false, // the proxy refuses what hides a server's name
 		"DnsOverHttpsMode":                        "off",
 		"DnsPrefetchingEnabled":                   false,
 		"DomainReliabilityAllowed":                false,

@@ -153,8 +153,9 @@ func (c *Command) pipes() (*pipes, error) {
 			if i == 0 {
 				theirs = readers[i]
 			}
-			// A program expects to wait for its input and output.
-			err = blocking(theirs)
+			// A program expects to wait for its input and output, and to be able to open them
+			// by name (/dev/stdout), whose user it may not be.
+			err = errors.Join(blocking(theirs), theirs.Chmod(0o666))
 		}
 		if err != nil {
 			closeAll(readers[:])

@@ -61,13 +61,14 @@ func (d *Desktop) CopyOut(ctx context.Context, pattern, to string) (written, ski
 	defer func() { _ = reader.Close() }()
 	calling, cancel := context.WithCancel(ctx)
 	defer cancel()
+	from := &untilEnd{from: reader}
 	unpacked := make(chan error, 1)
 	go func() {
-		names, err := unpack(root, tar.NewReader(reader), names)
+		names, err := unpack(root, tar.NewReader(from), names)
 		for _, name := range names {
 			written = append(written, filepath.Join(to, name))
 		}
-		if err != nil {
+		if err != nil && !from.ended {
 			cancel() // nobody reads what is still to come
 		}
 		unpacked <- err
@@ -79,8 +80,8 @@ func (d *Desktop) CopyOut(ctx context.Context, pattern, to string) (written, ski
 	if err != nil {
 		_ = reader.SetReadDeadline(time.Unix(1, 0))
 	}
-	unpackErr := <-unpacked
-	if err == nil || calling.Err() != nil && ctx.Err() == nil {
+	// Where the archive just ends, the guest has said why.
+	if unpackErr := <-unpacked; err == nil || unpackErr != nil && !from.ended && ctx.Err() == nil {
 		err = unpackErr
 	}
 	for _, sentence := range got.Skipped[:min(len(got.Skipped), maxSentences)] {
@@ -90,6 +91,18 @@ func (d *Desktop) CopyOut(ctx context.Context, pattern, to string) (written, ski
 		return written, skipped, d.ended(fmt.Errorf("copying %s from the desktop: %w", pattern, err))
 	}
 	return written, skipped, nil
+}
+
+// untilEnd reads, and remembers whether there was no more to be read.
+type untilEnd struct {
+	from  io.Reader
+	ended bool
+}
+
+func (u *untilEnd) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	u.ended = u.ended || err != nil
+	return n, err
 }
 
 // unpack writes the files of an archive that came from inside, where anything can be said.

@@ -16,8 +16,8 @@ type Pattern struct {
 
 // ParsePattern reads a pattern: a path as [path.Match] understands it, from the home folder,
 // with or without "~/" or the home folder's own path before it. As in a shell, a '*', '?' or
-// '[' does not stand for the dot of a hidden name, and who has a name that looks like a pattern
-// is found by it.
+// '[' does not stand for the dot of a hidden name. A name that looks like a pattern, also like
+// one that makes no sense, is found by itself.
 func ParsePattern(pattern, home string) (Pattern, error) {
 	rest := pattern
 	switch {
@@ -40,11 +40,6 @@ func ParsePattern(pattern, home string) (Pattern, error) {
 	parts := strings.Split(rest, "/")
 	if slices.Contains(parts, "..") {
 		return Pattern{}, fmt.Errorf("%q is not below the desktop's home folder, %s", pattern, home)
-	}
-	for _, part := range parts {
-		if _, err := path.Match(part, ""); err != nil {
-			return Pattern{}, fmt.Errorf("%q is not a pattern that names files: %q is not closed", pattern, part)
-		}
 	}
 	return Pattern{parts: parts}, nil
 }

@@ -162,7 +162,6 @@ func (pr *process) end() {
 		case first != nil:
 			// All others end with the first, and bubblewrap collects it.
 			_ = first.Kill()
-			_ = first.Release()
 		case pr.cmd.Args[0] == "bwrap":
 			_ = pr.cmd.Process.Kill()
 		}
@@ -179,8 +178,15 @@ func (pr *process) end() {
 	}
 }
 
-// sweep ends and removes what a guest without a sandbox has left, as one that is killed does.
+// sweep waits for what may outlive bubblewrap where that was killed, and ends and removes what a
+// guest without a sandbox has left, as one that was killed does.
 func (pr *process) sweep() {
+	if first := pr.first.Load(); first != nil {
+		for deadline := time.Now().Add(killTime); first.Kill() == nil && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		_ = first.Release()
+	}
 	if pr.runtime == "" {
 		return
 	}

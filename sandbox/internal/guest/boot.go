@@ -62,11 +62,17 @@ func (g *guest) boot(ctx context.Context, files []*os.File) (any, []*os.File, er
 		proxy = append(proxy, listener)
 	}
 	g.addEnv("XAUTHORITY="+authorityPath(config), "DBUS_SESSION_BUS_ADDRESS=unix:path="+busPath(config))
-	bus := make(chan error, 1)
-	go func() { bus <- g.startBus(ctx, config) }()
+	var bus *program
+	var busErr error
+	busStarted := make(chan struct{})
+	go func() {
+		defer close(busStarted)
+		bus, busErr = g.startBus(ctx, config)
+	}()
 	server, display, err := g.startServer(ctx, config)
+	<-busStarted
 	if err == nil {
-		err = <-bus
+		err = busErr
 	}
 	if err != nil {
 		closeAll(proxy)
@@ -76,7 +82,7 @@ func (g *guest) boot(ctx context.Context, files []*os.File) (any, []*os.File, er
 	g.server, g.display = server, display
 	g.env = append(g.env, "DISPLAY="+display)
 	g.mu.Unlock()
-	d := &desk{guest: g, config: config, server: server, began: began}
+	d := &desk{guest: g, config: config, server: server, bus: bus, began: began}
 	g.tasks.Go(func() { d.run(g.ctx) })
 	g.tasks.Go(func() { g.watchLimits(g.ctx) })
 	return Booted{Display: display}, proxy, nil
@@ -160,17 +166,18 @@ func (g *guest) startServer(ctx context.Context, c *Config) (*program, string, e
 }
 
 // startBus starts the session bus.
-func (g *guest) startBus(ctx context.Context, c *Config) error {
+func (g *guest) startBus(ctx context.Context, c *Config) (*program, error) {
 	kind := "--session"
 	if c.BusConfig != "" {
 		kind = "--config-file=" + c.BusConfig
 	}
 	cmd := exec.Command("dbus-daemon", kind, "--nofork", "--nopidfile", "--nosyslog",
 		"--address=unix:path="+busPath(c), "--print-address=3")
-	if _, _, err := g.startAndRead(ctx, cmd); err != nil {
-		return fmt.Errorf("the session bus did not start: %w", err)
+	_, p, err := g.startAndRead(ctx, cmd)
+	if err != nil {
+		return nil, fmt.Errorf("the session bus did not start: %w", err)
 	}
-	return nil
+	return p, nil
 }
 
 // startAndRead starts a program that writes a line to descriptor 3 when it is ready, which

@@ -20,6 +20,7 @@ type desk struct {
 	guest  *guest
 	config *Config
 	server *program
+	bus    *program
 	began  time.Time
 
 	x       *xgb.Conn
@@ -58,6 +59,7 @@ func (d *desk) bring(ctx context.Context) error {
 		return err
 	}
 	context.AfterFunc(ctx, d.x.Close)
+	d.keepStarted(ctx, "dbus-daemon", d.bus, func() (*program, error) { return d.guest.startBus(ctx, d.config) })
 	manager, err := d.startManager(ctx)
 	if err != nil {
 		return err
@@ -164,31 +166,52 @@ func (d *desk) startManager(ctx context.Context) (string, error) {
 	return "", errors.New("there is no window manager; install mutter or openbox")
 }
 
-// keep runs a part of the desktop and starts it again when it ends, but not for ever.
+// Bounds of starting a part of the desktop again: one that ends several times, and each time
+// soon, is not started any more.
+const (
+	quickEnds = 3
+	soon      = 10 * time.Second
+)
+
+// keep runs a part of the desktop, and starts it again when it ends.
 func (d *desk) keep(ctx context.Context, command, env []string) {
-	const tries = 3
+	d.keepStarted(ctx, command[0], nil, func() (*program, error) {
+		return d.guest.start(&exec.Cmd{Path: command[0], Args: command}, env...)
+	})
+}
+
+// keepStarted is keep for a part that may run already.
+func (d *desk) keepStarted(ctx context.Context, name string, p *program, start func() (*program, error)) {
 	d.guest.tasks.Go(func() {
-		for try := range tries {
-			p, err := d.guest.start(&exec.Cmd{Path: command[0], Args: command}, env...)
-			exit := Exit{Name: command[0], Code: -1, Restart: try < tries-1}
-			if err != nil {
-				exit.Text, exit.Restart = err.Error(), false
-			} else {
-				select {
-				case <-p.done:
-				case <-ctx.Done():
+		for quick := 0; ; {
+			began := time.Now()
+			if p == nil {
+				var err error
+				if p, err = start(); err != nil {
+					if ctx.Err() == nil && !d.ended() {
+						d.guest.host.Event(EventExit, Exit{Name: name, Code: -1, Text: err.Error()})
+					}
 					return
 				}
-				exit.Code, _ = p.code()
-				exit.Text, exit.Output = command[0]+" "+p.how(), p.output.String()
+			}
+			select {
+			case <-p.done:
+			case <-ctx.Done():
+				return
 			}
 			if d.ended() || ctx.Err() != nil { // with the display, which says more
 				return
 			}
+			if quick++; time.Since(began) > soon {
+				quick = 1
+			}
+			exit := Exit{Name: name, Text: name + " " + p.how(), Output: p.output.String(), Restart: quick < quickEnds}
+			exit.Code, _ = p.code()
 			d.guest.host.Event(EventExit, exit)
 			if !exit.Restart {
 				return
 			}
+			p = nil
 		}
 	})
 }
@@ -294,7 +317,9 @@ func (d *desk) findWindows() {
 			d.mu.Unlock()
 			continue
 		}
-		if !d.isViewable(window) || time.Since(c.since) < shownTime && !(d.isDrawn(window) && d.hasFocus()) {
+		active := d.active()
+		there := active != 0 && d.isDrawn(window, window == active) // others may be covered
+		if !d.isViewable(window) || !there && time.Since(c.since) < shownTime {
 			continue
 		}
 		delete(d.coming, window)

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"image"
 	"strings"
 
 	"github.com/jezek/xgb"
@@ -66,8 +67,7 @@ func (d *desk) hasManager() bool {
 	return len(itself) == 1 && itself[0] == check[0]
 }
 
-// hasPanel reports whether a panel is shown and has drawn something: its pixels are not all
-// the same.
+// hasPanel reports whether a panel is shown and can be seen.
 func (d *desk) hasPanel() bool {
 	for _, window := range d.windows(d.root, "_NET_CLIENT_LIST") {
 		if d.isDrawnDock(window) {
@@ -91,7 +91,7 @@ func (d *desk) isDrawnDock(window xproto.Window) bool {
 	if len(kinds) == 0 || xproto.Atom(kinds[0]) != d.atoms["_NET_WM_WINDOW_TYPE_DOCK"] {
 		return false
 	}
-	return d.isViewable(window) && d.isDrawn(window)
+	return d.isViewable(window) && d.isDrawn(window, true)
 }
 
 // isViewable reports whether a window is mapped, with all those that it is in.
@@ -100,27 +100,71 @@ func (d *desk) isViewable(window xproto.Window) bool {
 	return err == nil && attributes.MapState == xproto.MapStateViewable
 }
 
-// isDrawn reports whether the pixels of a window are not all the same.
-func (d *desk) isDrawn(window xproto.Window) bool {
+// isDrawn reports whether the pixels of a window are not all the same, and, where it should
+// be seen, whether they are on the screen too: a window manager that composes the screen does
+// so some time after a window has been drawn. The window's upper part stands for all of it.
+func (d *desk) isDrawn(window xproto.Window, seen bool) bool {
 	geometry, err := xproto.GetGeometry(d.x, xproto.Drawable(window)).Reply()
 	if err != nil {
 		return false
 	}
-	pixels, err := xproto.GetImage(d.x, xproto.ImageFormatZPixmap, xproto.Drawable(window), 0, 0, geometry.Width, min(geometry.Height, 64), ^uint32(0)).Reply()
-	if err != nil || len(pixels.Data) < 8 {
+	at, err := xproto.TranslateCoordinates(d.x, window, d.root, 0, 0).Reply()
+	if err != nil {
 		return false
 	}
-	first := xgb.Get32(pixels.Data)
-	for rest := pixels.Data; len(rest) >= 4; rest = rest[4:] {
-		if xgb.Get32(rest) != first {
-			return true
-		}
+	origin := image.Pt(int(at.DstX), int(at.DstY))
+	part := image.Rect(0, 0, int(geometry.Width), min(int(geometry.Height), 64)).Add(origin).
+		Intersect(image.Rectangle{Max: d.config.Size})
+	own := d.pixels(window, part.Sub(origin))
+	if len(own) < 8 || uniform(own) {
+		return false
 	}
-	return false
+	return !seen || alike(own, d.pixels(d.root, part))
 }
 
-// hasFocus reports whether the window manager has given the keyboard to a window.
-func (d *desk) hasFocus() bool {
+// pixels reads a part of a window, four bytes a pixel, or nothing.
+func (d *desk) pixels(window xproto.Window, part image.Rectangle) []byte {
+	if part.Empty() {
+		return nil
+	}
+	reply, err := xproto.GetImage(d.x, xproto.ImageFormatZPixmap, xproto.Drawable(window),
+		int16(part.Min.X), int16(part.Min.Y), uint16(part.Dx()), uint16(part.Dy()), ^uint32(0)).Reply()
+	if err != nil {
+		return nil
+	}
+	return reply.Data
+}
+
+// uniform reports whether all pixels are the same.
+func uniform(pixels []byte) bool {
+	for rest := pixels; len(rest) >= 4; rest = rest[4:] {
+		if xgb.Get32(rest) != xgb.Get32(pixels) {
+			return false
+		}
+	}
+	return true
+}
+
+// alike reports whether most pixels have the same colour: a corner may be round, a pointer in
+// between, a caret blink.
+func alike(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	same := 0
+	for i := 0; i+4 <= len(a); i += 4 {
+		if a[i] == b[i] && a[i+1] == b[i+1] && a[i+2] == b[i+2] {
+			same++
+		}
+	}
+	return same*4 >= len(a)/4*3
+}
+
+// active returns the window to which the window manager has given the keyboard, or 0.
+func (d *desk) active() xproto.Window {
 	active := d.windows(d.root, "_NET_ACTIVE_WINDOW")
-	return len(active) > 0 && active[0] != 0
+	if len(active) == 0 {
+		return 0
+	}
+	return active[0]
 }

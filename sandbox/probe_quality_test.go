@@ -99,14 +99,15 @@ END`, text))
 	})
 	t.Run("clipboard", func(t *testing.T) {
 		const text = "Übergrößenträger 日本"
-		act(t, d, `type {"text": "`+text+`"}`, `key {"text": "ctrl+a"}`, `key {"text": "ctrl+c"}`)
-		until(t, "the copied text", func() bool {
+		act(t, d, `type {"text": "`+text+`"}`, `key {"text": "ctrl+a"}`, `key {"text": "ctrl+x"}`)
+		until(t, "the text that was cut", func() bool {
 			return output(t, d, "xclip -selection clipboard -o 2>/dev/null || true") == text
 		})
 		output(t, d, "printf 'from elsewhere' | xclip -selection clipboard -i >/dev/null 2>&1")
-		act(t, d, `key {"text": "ctrl+v"}`, `key {"text": "ctrl+a"}`, `key {"text": "ctrl+c"}`)
+		act(t, d, `key {"text": "ctrl+v"}`)
 		until(t, "the text that was pasted", func() bool {
-			return output(t, d, "xclip -selection clipboard -o 2>/dev/null || true") == "from elsewhere"
+			act(t, d, `key {"text": "ctrl+a"}`) // what is selected is another selection, PRIMARY
+			return output(t, d, "xclip -selection primary -o 2>/dev/null || true") == "from elsewhere"
 		})
 	})
 }

@@ -73,7 +73,12 @@ func (d *Desktop) Err() error {
 	return d.reason
 }
 
-var errClosed = errors.New("the desktop was closed")
+// Reasons of ends.
+var (
+	errClosed       = errors.New("the desktop was closed")
+	errSandboxEnded = errors.New("its sandbox has ended")
+	errGuestEnded   = errors.New("its guest has ended")
+)
 
 // Close ends a desktop of this process, and returns when nothing is left of it, no process and
 // no file, and every event has been told; but where [Options.Event] is being called at that
@@ -136,9 +141,9 @@ func (d *Desktop) supervise() {
 	own := d.own
 	select {
 	case <-own.process.done:
-		d.fail(errors.New("its sandbox has ended"))
+		d.fail(errSandboxEnded)
 	case <-d.peer.Ended():
-		d.fail(errors.New("its guest has ended"))
+		d.fail(errGuestEnded)
 	}
 	own.ignore()
 	if err := d.Err(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrStopped) {

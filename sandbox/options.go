@@ -161,11 +161,14 @@ type plan struct {
 	rules   []egress.Rule
 	setup   apps.Setup
 	network egress.Options // how hosts are found and connected to; the zero value but in tests
+
+	managers              [][]string // window managers; nil for the usual ones
+	startTime, windowTime time.Duration
 }
 
 // resolve checks the options and fills in what they leave open.
 func (o *Options) resolve() (*plan, error) {
-	p := &plan{}
+	p := &plan{startTime: startTime, windowTime: windowTime}
 	if o != nil {
 		p.Options = *o
 	}

@@ -128,7 +128,7 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 		own.tasks.Go(func() { own.group.Watch(life, d.limited) })
 	}
 
-	bringing, cancel := context.WithTimeout(life, startTime)
+	bringing, cancel := context.WithTimeout(life, p.startTime)
 	defer cancel()
 	inside, err := d.boot(bringing)
 	if err != nil {
@@ -178,6 +178,9 @@ func (d *Desktop) startError(ctx context.Context, err error) error {
 	}
 	select {
 	case reason := <-d.own.failed:
+		if errors.Is(reason, errSandboxEnded) || errors.Is(reason, errGuestEnded) { // the process may have said more
+			return d.own.process.why()
+		}
 		return &sentence{kind: ErrEnded, text: "the desktop did not start: " + reason.Error(), cause: reason}
 	default:
 	}
@@ -185,7 +188,7 @@ func (d *Desktop) startError(ctx context.Context, err error) error {
 		return d.own.process.why()
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &sentence{kind: ErrEnded, text: fmt.Sprintf("the desktop did not come up within %v", startTime), cause: err}
+		return &sentence{kind: ErrEnded, text: fmt.Sprintf("the desktop did not come up within %v", d.own.plan.startTime), cause: err}
 	}
 	return fmt.Errorf("starting the desktop: %w", err)
 }
@@ -264,6 +267,9 @@ func (d *Desktop) configuration() *guest.Config {
 		Limits:     p.Limits.inside(),
 		Grouped:    d.own.group != nil,
 	}
+	if p.managers != nil {
+		c.Managers = p.managers
+	}
 	for _, f := range p.setup.Files() {
 		if strings.HasPrefix(f.Path, home+"/") {
 			c.Files = append(c.Files, guest.File{Path: f.Path, Mode: f.Mode, Data: f.Data})
@@ -308,7 +314,7 @@ func (d *Desktop) awaitWindows(ctx context.Context) error {
 	for _, a := range d.own.plan.setup.Apps {
 		waiting[a.Name] = true
 	}
-	timer := time.NewTimer(windowTime)
+	timer := time.NewTimer(d.own.plan.windowTime)
 	defer timer.Stop()
 	for len(waiting) > 0 {
 		select {
@@ -325,7 +331,7 @@ func (d *Desktop) awaitWindows(ctx context.Context) error {
 			return &sentence{kind: ErrEnded, text: text}
 		case <-timer.C:
 			for name := range waiting {
-				return &sentence{kind: ErrEnded, text: fmt.Sprintf("the application %s has not shown a window within %v", name, windowTime)}
+				return &sentence{kind: ErrEnded, text: fmt.Sprintf("the application %s has not shown a window within %v", name, d.own.plan.windowTime)}
 			}
 		case <-d.peer.Done():
 			return link.ErrEnded

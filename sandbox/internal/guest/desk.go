@@ -304,6 +304,9 @@ func (d *desk) findWindows() {
 			continue // it has just been made
 		}
 		d.seen[window] = true
+		if d.isDock(window) {
+			continue
+		}
 		if a := d.owner(instance, class, d.cardinal(window, "_NET_WM_PID")); a != nil {
 			d.coming[window] = coming{app: a, since: time.Now()}
 		}

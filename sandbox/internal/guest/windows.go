@@ -86,12 +86,14 @@ func (d *desk) hasPanel() bool {
 	return false
 }
 
-func (d *desk) isDrawnDock(window xproto.Window) bool {
+// isDock reports whether a window is a panel's.
+func (d *desk) isDock(window xproto.Window) bool {
 	kinds := d.windows(window, "_NET_WM_WINDOW_TYPE")
-	if len(kinds) == 0 || xproto.Atom(kinds[0]) != d.atoms["_NET_WM_WINDOW_TYPE_DOCK"] {
-		return false
-	}
-	return d.isViewable(window) && d.isDrawn(window, true)
+	return len(kinds) > 0 && xproto.Atom(kinds[0]) == d.atoms["_NET_WM_WINDOW_TYPE_DOCK"]
+}
+
+func (d *desk) isDrawnDock(window xproto.Window) bool {
+	return d.isDock(window) && d.isViewable(window) && d.isDrawn(window, true)
 }
 
 // isViewable reports whether a window is mapped, with all those that it is in.

@@ -47,7 +47,12 @@ func Apply(l Limits) error {
 			errs = append(errs, fmt.Errorf("limiting %s: %w", name, err))
 		}
 	}
-	set("core dumps", unix.RLIMIT_CORE, 0, 0)
+	// Not 0, which does not count where the machine has a program for core dumps, to be run
+	// outside as root (core(5)). One byte is the kernel's sign for no such dump either
+	// (fs/coredump.c), and too little for a file.
+	if unix.Prlimit(0, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil) != nil {
+		set("core dumps", unix.RLIMIT_CORE, 0, 0)
+	}
 	set("locked memory", unix.RLIMIT_MEMLOCK, lockedBytes, lockedBytes)
 	set("message queues", unix.RLIMIT_MSGQUEUE, queueBytes, queueBytes)
 	set("waiting signals", unix.RLIMIT_SIGPENDING, signals, signals)

@@ -41,7 +41,7 @@ func TestApply(t *testing.T) {
 	}
 	out := string(b)
 	for _, w := range []string{
-		`Max core file size +0 +0 `,
+		`Max core file size +1 +1 `,
 		`Max processes +100 +100 `,
 		`Max open files +512 +512 `,
 		`Max file size +268435456 +268435456 `,

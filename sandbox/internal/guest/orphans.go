@@ -17,7 +17,8 @@ import (
 // parent of are orphans, which nobody waits for but it.
 //
 // In a sandbox the guest is the first process, so that nothing inside can stop or kill it: the
-// kernel keeps signals from the first process of a namespace that come from within.
+// kernel keeps signals from the first process of a namespace that come from within, as far as
+// it has no handler for them.
 type children struct {
 	mu  sync.Mutex // held while one is started, so that it is known before it can be looked at
 	own map[int]bool
@@ -66,6 +67,9 @@ func (c *children) reap(ctx context.Context) {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
 	defer signal.Stop(died)
+	if os.Getpid() == 1 {
+		defer beDeaf()()
+	}
 	for {
 		c.reapNow()
 		pause := time.NewTimer(reapPause)
@@ -81,6 +85,22 @@ func (c *children) reap(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// beDeaf keeps the signals from ending the guest for which the runtime has handlers. They go to
+// a channel that nobody reads; to ignore them would be inherited by all that is started.
+func beDeaf() (stop func()) {
+	var signals []os.Signal
+	for s := syscall.Signal(1); s <= 64; s++ {
+		switch s {
+		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPROF: // used by this program itself
+		default:
+			signals = append(signals, s)
+		}
+	}
+	nobody := make(chan os.Signal)
+	signal.Notify(nobody, signals...)
+	return func() { signal.Stop(nobody) }
 }
 
 func (c *children) reapNow() {

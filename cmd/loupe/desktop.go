@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
+	"net/netip"
 	"os"
 	"regexp"
 	"strconv"
@@ -36,7 +38,7 @@ func (c *desktopCmd) Help() string {
 }
 
 type desktopStartCmd struct {
-	Name     string   `placeholder:"NAME" help:"What the other commands call it (desk1, desk2, ...)."`
+	Name     *string  `placeholder:"NAME" help:"What the other commands call it (desk1, desk2, ...)."`
 	Size     string   `placeholder:"WxH" default:"1280x800" help:"The display's size in pixels, 320x200 to 3840x2160."`
 	Scale    float64  `placeholder:"F" default:"1" help:"Device scale factor of the applications, 0.5 to 4 in steps of 0.25."`
 	Apps     []string `placeholder:"NAME,..." help:"Applications to start: ${applications}, or a program of /usr/bin."`
@@ -59,7 +61,7 @@ func (c *desktopStartCmd) Help() string {
 	return "Prints what was started, then a line for each thing that happens: an attempt to reach the network and its verdict, " +
 		"a limit that was reached, an application's first window or end.\n\n" +
 		"With --json each line is an object with kind, time and text. started has name, size ([w, h]), home, apps, allow, sandbox, watch and took_ns; " +
-		"watch has url, a link with a new one-time password; network has attempt (host, port, allowed, reason, sent, received, duration_ns, ...); limit has limit; " +
+		"watch tells of the live view, and may have url, a link with a new one-time password; network has attempt (host, port, allowed, reason, sent, received, duration_ns, ...); limit has limit; " +
 		"window has app and took_ns; exit has app; end says why the desktop ended by itself, and stopped that it was ended. " +
 		"A window may come before started.\n\n" +
 		"Exit status: 0 ended by Ctrl-C, a signal or loupe desktop stop; 1 it did not start, or ended by itself; 2 wrong usage."
@@ -104,6 +106,20 @@ func parseSize(text string) (image.Point, error) {
 	return image.Pt(int(width), int(height)), nil
 }
 
+// checkWatch says what is wrong with the address of --watch before anything is started.
+func checkWatch(address string) error {
+	if address == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	_, portErr := strconv.ParseUint(port, 10, 16)
+	ip, ipErr := netip.ParseAddr(host)
+	if err != nil || portErr != nil || host != "" && host != "localhost" && (ipErr != nil || !ip.Unmap().IsLoopback()) {
+		return usagef("--watch is an address that only this machine reaches, such as 127.0.0.1:6080, not %q; from another machine come by ssh -L", address)
+	}
+	return nil
+}
+
 // desktopError is an error of package sandbox as the command ends with it.
 func desktopError(err error) error {
 	if errors.Is(err, sandbox.ErrInvalid) {
@@ -122,6 +138,11 @@ func (c *desktopStartCmd) Run(env *environment) error {
 		return usagef("a scale of 0 is not possible")
 	case c.Processes < 0:
 		return usagef("--processes must not be negative")
+	case c.Name != nil && *c.Name == "":
+		return usagef("--name is empty; leave it out for a name of its own")
+	}
+	if err := checkWatch(c.Watch); err != nil {
+		return err
 	}
 	for _, file := range c.In {
 		if _, err := os.Stat(file); err != nil {
@@ -130,14 +151,16 @@ func (c *desktopStartCmd) Run(env *environment) error {
 	}
 	out := &desktopOutput{env: env, json: c.JSON}
 	options := &sandbox.Options{
-		Name: c.Name, Size: size, Scale: c.Scale, Apps: c.Apps, Allow: c.Allow, TimeZone: c.TimeZone,
+		Size: size, Scale: c.Scale, Apps: c.Apps, Allow: c.Allow, TimeZone: c.TimeZone,
 		Limits:    sandbox.Limits{Memory: int64(c.Memory), Disk: int64(c.Disk), Processes: c.Processes},
 		NoSandbox: c.NoSandbox, Event: out.event, Log: verboseLog(env, c.Verbose),
+	}
+	if c.Name != nil {
+		options.Name = *c.Name
 	}
 	if c.NoSandbox {
 		env.warn("--no-sandbox: nothing is isolated; what runs on this desktop can read your files, reach your network and see your processes.")
 	}
-	// The desktop outlives the moment of the signal, so that its end can be told.
 	desk, took, err := startNamed(env.ctx, options)
 	if err != nil {
 		return desktopError(err)
@@ -190,21 +213,41 @@ func (c *desktopStartCmd) fill(env *environment, desk *sandbox.Desktop, out *des
 		}
 	}
 	if c.Watch != "" {
-		address := c.Watch
-		// The view ends with the desktop.
-		var view *sandbox.LiveView
-		ready := make(chan struct{})
-		view, err := desk.LiveView(env.ctx, address, func() {
-			<-ready
-			out.watch(view.URL())
-		})
+		view, err := c.watch(env, desk, out)
 		if err != nil {
 			return err
 		}
-		close(ready)
 		started.Watch = view.URL()
 	}
 	return out.started(started)
+}
+
+// watch serves the live view, which ends with the desktop.
+func (c *desktopStartCmd) watch(env *environment, desk *sandbox.Desktop, out *desktopOutput) (*sandbox.LiveView, error) {
+	var view *sandbox.LiveView
+	set := make(chan struct{})
+	view, err := desk.LiveView(env.ctx, c.Watch, func() {
+		<-set
+		out.watch("Somebody has signed in to the live view; for the next one there is another link.", view.URL())
+	})
+	if err != nil {
+		return nil, err
+	}
+	close(set)
+	go func() { // ends with the view
+		<-view.Done()
+		select {
+		case <-desk.Done():
+			return
+		case <-env.ctx.Done():
+			return
+		default:
+		}
+		if err := view.Close(); err != nil && !errors.Is(err, sandbox.ErrEnded) {
+			out.watch(fmt.Sprintf("The live view has ended, the desktop goes on: %v.", err), "")
+		}
+	}()
+	return view, nil
 }
 
 // startedLine is the first of what a desktop's output says with --json.
@@ -286,18 +329,23 @@ func (o *desktopOutput) event(e sandbox.Event) {
 	_ = o.printf("%s  %-8s %s\n", e.Time.Format(time.TimeOnly), e.Kind, oneLine(text))
 }
 
-func (o *desktopOutput) watch(url string) {
-	const text = "Somebody has signed in to the live view; for the next one there is another link."
+// watch tells something of the live view, with a new link to it where that is of use.
+func (o *desktopOutput) watch(text, url string) {
+	now := time.Now()
 	if o.json {
 		_ = o.printJSON(struct {
 			Kind string    `json:"kind"`
 			Time time.Time `json:"time"`
 			Text string    `json:"text"`
-			URL  string    `json:"url"`
-		}{"watch", time.Now(), text, url})
+			URL  string    `json:"url,omitempty"`
+		}{"watch", now, text, url})
 		return
 	}
-	_ = o.printf("%s  %-8s %s\n%19s%s (works once)\n", time.Now().Format(time.TimeOnly), "watch", text, "", url)
+	line := fmt.Sprintf("%s  %-8s %s\n", now.Format(time.TimeOnly), "watch", oneLine(text))
+	if url != "" {
+		line += fmt.Sprintf("%19s%s (works once)\n", "", url)
+	}
+	_ = o.printf("%s", line)
 }
 
 func (o *desktopOutput) stopped(name string) {

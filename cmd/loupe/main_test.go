@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 // TestScripts runs the real command. Beside testscript's own, the scripts have these
 // commands:
 //
-//	double FILE        start a double of the Messages API that plays the script in FILE, and set $DOUBLE to its address
+//	double FILE        start a double of the Messages API that plays the script in FILE, and set $DOUBLE to its URL and
+//	                   $DOUBLE_ADDRESS to its host and port
 //	hung               wait until the double hangs in mid-answer
 //	unused N           the double's script has N turns left
 //	checker FILE W H   draw a checkerboard of one-pixel squares
@@ -46,6 +47,12 @@ func TestMain(m *testing.M) {
 //	logged TEXT        the window sees these events, such as "press 1 @10,20 release 1 @10,20"
 //	held NUMBER        wait until so many keys and buttons are down
 //	released           no key and no button is down
+//	desktop [FLAG...]  start a desktop with loupe desktop, named $DESK, and wait until it can be used; what it
+//	                   prints is in $DESK.out and $DESK.err
+//	said TEXT          wait until its output matches the regular expression
+//	signal NAME        send a signal to its process
+//	ended STATUS       wait until its process has ended with the status, -1 for one that a signal ended
+//	gone TEXT          wait until no process's command line has this in it
 func TestScripts(t *testing.T) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -67,6 +74,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("IMAGES", filepath.Join(goroot, "src", "image", "testdata"))
 			env.Values["double"] = &double{t: t}
 			env.Values["desk"] = &desk{t: env.T().(testing.TB)}
+			env.Values["sandbox"] = &sandboxed{t: env.T().(testing.TB)}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -85,6 +93,11 @@ func TestScripts(t *testing.T) {
 			"logged":    checkLogged,
 			"held":      waitHeld,
 			"released":  checkReleased,
+			"desktop":   startDesktop,
+			"said":      waitSaid,
+			"signal":    signalDesktop,
+			"ended":     waitEnded,
+			"gone":      waitGone,
 		},
 	})
 }
@@ -104,6 +117,7 @@ func startDouble(ts *testscript.TestScript, neg bool, args []string) {
 	d.handler = claudetest.NewHandler(nil, turns...)
 	server := httptest.NewServer(d.handler)
 	ts.Setenv("DOUBLE", server.URL)
+	ts.Setenv("DOUBLE_ADDRESS", strings.TrimPrefix(server.URL, "http://"))
 	ts.Defer(func() {
 		d.handler.Close()
 		server.CloseClientConnections()

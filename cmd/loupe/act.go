@@ -51,7 +51,8 @@ type actCmd struct {
 
 // Help is the longer text of act --help.
 func (c *actCmd) Help() string {
-	return "Acts on an X display as the computer toolset of the Messages API (computer_toolset_20260801) does, with no model.\n\n" +
+	return "Acts on an X display, or on a desktop that loupe desktop has started, as the computer toolset of the Messages API " +
+		"(computer_toolset_20260801) does, with no model.\n\n" +
 		"A turn, on standard input, is a JSON array of tool_use blocks. They run in order and stop at the first failure; " +
 		"the array of their tool_result blocks goes to standard output. Blocks of other toolsets are left alone, with a line on standard error.\n\n" +
 		"Coordinates are pixels of the screenshot, which is sized for the model (--model, by default " + defaultModel + ", or --tier) and, unless --max-edge says otherwise, to 2000 pixels at most. " +

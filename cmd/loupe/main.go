@@ -1,5 +1,6 @@
 // Command loupe looks closely, and acts: it asks a vision model about images and lets it
-// zoom into the originals, and it drives a display with the computer toolset. Run "loupe --help" for its verbs.
+// zoom into the originals, it makes isolated desktops, and it drives a display with the
+// computer toolset. Run "loupe --help" for its verbs.
 package main
 
 import (
@@ -93,7 +94,7 @@ func run(env *environment, args []string) int {
 	parser, err := kong.New(&cli{},
 		kong.Name("loupe"),
 		kong.Description("Eyes and hands for vision models: ask about an image, and let the model zoom into the original; "+
-			"act on a display as the computer toolset does.\n\n"+
+			"act on a display, or on an isolated desktop made from nothing, as the computer toolset does.\n\n"+
 			"Exit status: 0 done, 1 the work failed, 2 wrong usage."),
 		kong.Writers(env.stdout, env.stderr),
 		kong.Exit(func(code int) { exited = code }),

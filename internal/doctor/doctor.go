@@ -157,7 +157,7 @@ func Check(ctx context.Context, env *Env) []Finding {
 			part{path: accessibility, packages: []string{"at-spi2-core"}}),
 		parts(env, "X utilities", "the tests",
 			part{program: "xev", packages: []string{"x11-utils"}},
-			part{program: "xclip", packages: []string{"xclip"}},
+			part{program: "pkill", packages: []string{"procps"}},
 			part{program: "setxkbmap", packages: []string{"x11-xkb-utils"}},
 			part{program: "xrandr", packages: []string{"x11-xserver-utils"}},
 			part{program: "xauth", packages: []string{"xauth"}},

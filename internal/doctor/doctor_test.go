@@ -93,7 +93,7 @@ var everything = []string{
 	"Xvfb", "xterm", "xdotool", "scrot", "chromium", "firefox-esr", "mutter", "openbox", "dbus-run-session",
 	"xev", "setxkbmap", "xrandr", "xauth", "/usr/libexec/at-spi-bus-launcher", "/usr/share/X11/xkb/rules/evdev",
 	"/usr/include/X11/keysymdef.h",
-	"bwrap", "tint2", "dbus-daemon", "x11vnc", "/usr/share/novnc/core/rfb.js", "mousepad", "pcmanfm", "galculator", "xclip",
+	"bwrap", "tint2", "dbus-daemon", "x11vnc", "/usr/share/novnc/core/rfb.js", "mousepad", "pcmanfm", "galculator", "xclip", "pkill",
 	"/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc", "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf",
 	"/usr/share/icons/Adwaita/index.theme", "/usr/share/zoneinfo/Europe/Berlin", "/usr/lib/libreoffice/program/libswlo.so",
 	"/usr/lib/libreoffice/program/libsclo.so", "/usr/lib/libreoffice/program/libvclplug_gtk3lo.so",

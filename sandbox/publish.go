@@ -239,7 +239,7 @@ func Open(ctx context.Context, name string, o *x11.Options) (*Desktop, error) {
 	var a attached
 	file, err := owner.CallForFile(ctx, controlAttach, struct{}{}, &a)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
+		return nil, openError(owner, name, err)
 	}
 	conn, err := link.FromFile(file)
 	if err != nil {
@@ -252,11 +252,27 @@ func Open(ctx context.Context, name string, o *x11.Options) (*Desktop, error) {
 	}
 	options.Dial, options.Cookie = d.dialDisplay, d.at.Cookie
 	if d.display, err = x11.Open(ctx, name, &options); err != nil {
+		err = openError(d.peer, name, err)
 		d.peer.Close()
-		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
+		return nil, err
 	}
 	go d.follow()
 	return d, nil
+}
+
+// openError says of an error that came since the desktop has just ended that it has.
+func openError(peer *link.Peer, name string, err error) error {
+	// What the owner answers comes as text alone.
+	ended := errors.Is(err, link.ErrEnded) || err.Error() == link.ErrEnded.Error()
+	select {
+	case <-peer.Ended():
+		ended = true
+	default:
+	}
+	if ended {
+		return &sentence{kind: ErrNoDesktop, cause: err, text: fmt.Sprintf("the desktop %s has just ended", name)}
+	}
+	return fmt.Errorf("connecting to the desktop %s: %w", name, err)
 }
 
 // List returns what is known of the published desktops of this user, by name. One that does

@@ -98,7 +98,7 @@ func beDeaf() (stop func()) {
 			signals = append(signals, s)
 		}
 	}
-	nobody := make(chan os.Signal)
+	nobody := make(chan os.Signal, 1)
 	signal.Notify(nobody, signals...)
 	return func() { signal.Stop(nobody) }
 }

@@ -34,13 +34,14 @@ func (c *desktopCmd) Help() string {
 	return "Makes a virtual desktop from nothing: a display, a window manager, a panel and applications, isolated from this machine. " +
 		"Of the machine there is /usr inside, read-only; no network but what --allow opens; a fresh home folder, which is gone with the desktop.\n\n" +
 		"It ends with Ctrl-C, with loupe desktop stop, and with the process; nothing is left.\n\n" +
+		"The flags of a start are listed by loupe desktop start --help; start may be left out.\n\n" +
 		"Exit status: 0 it ended as you wanted, 1 it did not start or ended by itself, 2 wrong usage."
 }
 
 type desktopStartCmd struct {
 	Name     *string  `placeholder:"NAME" help:"What the other commands call it (desk1, desk2, ...)."`
-	Size     string   `placeholder:"WxH" default:"1280x800" help:"The display's size in pixels, 320x200 to 3840x2160."`
-	Scale    float64  `placeholder:"F" default:"1" help:"Device scale factor of the applications, 0.5 to 4 in steps of 0.25."`
+	Size     string   `placeholder:"WxH" default:"1280x800" help:"The display's size in pixels, 320x200 to 3840x2160 (1280x800)."`
+	Scale    float64  `placeholder:"F" default:"1" help:"Device scale factor of the applications, 0.5 to 4 in steps of 0.25 (1)."`
 	Apps     []string `placeholder:"NAME,..." help:"Applications to start: ${applications}, or a program of /usr/bin."`
 	Allow    []string `placeholder:"HOST[:PORT]" help:"Open the network to a host, *.SUFFIX, an address or a range of addresses; to ports 80 and 443 unless it names one. Repeat it for more. Without it there is no network."`
 	In       []string `sep:"none" placeholder:"FILE" help:"Copy a file or folder into the home folder. Repeat it for more."`

@@ -146,3 +146,16 @@ func waitGone(ts *testscript.TestScript, neg bool, args []string) {
 		return true
 	})
 }
+
+func TestByteSize(t *testing.T) {
+	for text, want := range map[string]byteSize{
+		"1": 1, "4096": 4096, "4096B": 4096, "512M": 512 << 20, "2g": 2 << 30, "1.5GiB": 3 << 29, "1T": 1 << 40, "64kb": 64 << 10,
+		"": 0, "0": 0, "-1": 0, "M": 0, "1e9": 0, "1,5G": 0, "1 G": 0, "9999999T": 0, "0x10": 0, "NaN": 0, "1P": 0,
+	} {
+		var got byteSize
+		err := got.UnmarshalText([]byte(text))
+		if (err == nil) != (want > 0) || got != want {
+			t.Errorf("%q is %d (%v), want %d", text, got, err, want)
+		}
+	}
+}

@@ -326,3 +326,26 @@ func share(t testing.TB, d *sandbox.Desktop, c color.RGBA) float64 {
 	}
 	return float64(same) / float64(len(picture.Pix)/4)
 }
+
+// TestOffice opens a document in LibreOffice over the network: one that is allowed, and one
+// that is not.
+func TestOffice(t *testing.T) {
+	t.Parallel()
+	d, events, _ := reach(t, sandbox.Options{}, "allowed.example")
+	open := func(address string) string {
+		out, err := d.Command("soffice", "--headless", "--convert-to", "txt:Text", "--outdir", ".", address).Output(t.Context())
+		return fmt.Sprint(string(out), err)
+	}
+	said := open("http://allowed.example/document.html")
+	if got := output(t, d, "cat document.txt || true"); !strings.Contains(got, "A document from the network.") {
+		t.Errorf("the document is %q; %s", got, said)
+	}
+	open("http://blocked.example/document.html")
+	verdicts := map[string]bool{}
+	for _, a := range events.attempts() {
+		verdicts[a.Host] = a.Allowed
+	}
+	if allowed, tried := verdicts["blocked.example"]; !verdicts["allowed.example"] || allowed || !tried {
+		t.Errorf("the verdicts are %v", verdicts)
+	}
+}

@@ -46,9 +46,10 @@ func (s Setup) libreOfficeFiles(add func(name, text string)) {
 	if host, port, err := s.proxyHostPort(); err == nil {
 		n := strconv.Itoa(port)
 		items = append(items,
+			// Without a scheme LibreOffice 7.4 fails before it connects to anything.
 			officeItem{inet, "ooInetProxyType", "2"}, // of its own, neither none (0) nor the system's (1)
-			officeItem{inet, "ooInetHTTPProxyName", host}, officeItem{inet, "ooInetHTTPProxyPort", n},
-			officeItem{inet, "ooInetHTTPSProxyName", host}, officeItem{inet, "ooInetHTTPSProxyPort", n},
+			officeItem{inet, "ooInetHTTPProxyName", "http://" + host}, officeItem{inet, "ooInetHTTPProxyPort", n},
+			officeItem{inet, "ooInetHTTPSProxyName", "http://" + host}, officeItem{inet, "ooInetHTTPSProxyPort", n},
 			officeItem{inet, "ooInetNoProxy", strings.Join(direct(), ";")})
 	} else {
 		items = append(items, officeItem{inet, "ooInetProxyType", "0"})

@@ -17,7 +17,7 @@ func TestKilled(t *testing.T) {
 	t.Run("rounds", func(t *testing.T) {
 		for round := range 50 {
 			plan := lifePlan{NoSandbox: round%5 == 4}
-			ready := round < 15
+			ready := round < 10
 			moment := rand.IntN(120)
 			name := fmt.Sprintf("%d at moment %d", round, moment)
 			if ready {

@@ -73,7 +73,8 @@ func TestEssentialPartKilled(t *testing.T) {
 			name += " without a sandbox"
 		}
 		t.Run(name, func(t *testing.T) {
-			l := &life{t: t, owner: os.Getpid(), seen: map[int]string{}, users: map[int]bool{}, segments: map[string]bool{}, temp: t.TempDir(), user: os.Getuid()}
+			l := newLife(t, t.TempDir())
+			l.owner = os.Getpid()
 			if test.noSandbox { // another user's folder is made there
 				dir, err := os.MkdirTemp("", "life")
 				if err != nil {

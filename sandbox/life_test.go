@@ -145,9 +145,29 @@ type life struct {
 	temp   string // TMPDIR of the owner
 	stderr bytes.Buffer
 
-	segments map[string]bool // of shared memory that others have made before
+	segments map[string]bool // shared memory that there was before
+	files    map[string]bool // likewise, paths
 	seen     map[int]string  // start times of processes
 	users    map[int]bool    // that this program is not
+}
+
+// places are where files of a desktop could be.
+var places = []string{"/tmp", "/tmp/.X11-unix", "/dev/shm", "/var/tmp", "/run/user"}
+
+// newLife notes what there is before a desktop starts.
+func newLife(t testing.TB, temp string) *life {
+	l := &life{t: t, news: make(chan lifeNews, 8), temp: temp, user: os.Geteuid(),
+		segments: map[string]bool{}, files: map[string]bool{}, seen: map[int]string{}, users: map[int]bool{}}
+	for _, line := range fileLines(t, "/proc/sysvipc/shm") {
+		l.segments[strings.Fields(line)[1]] = true
+	}
+	for _, dir := range places {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			l.files[filepath.Join(dir, e.Name())] = true
+		}
+	}
+	return l
 }
 
 // lifeTime bounds a wait for something that must come: it is for a test that fails.
@@ -162,12 +182,10 @@ func born(t testing.TB, plan lifePlan, as *syscall.Credential, program string) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
-	l := &life{t: t, news: make(chan lifeNews, 8), segments: map[string]bool{}, seen: map[int]string{}, users: map[int]bool{}, temp: temp, name: plan.Name, user: os.Geteuid()}
+	l := newLife(t, temp)
+	l.name = plan.Name
 	if as != nil {
 		l.user = int(as.Uid)
-	}
-	for _, line := range fileLines(t, "/proc/sysvipc/shm") {
-		l.segments[strings.Fields(line)[1]] = true
 	}
 	data, err := json.Marshal(plan)
 	if err != nil {
@@ -277,14 +295,14 @@ func (l *life) left() (found []string) {
 			add("process %v", p)
 		}
 	}
-	for _, dir := range []string{"/tmp", "/tmp/.X11-unix", "/dev/shm", "/var/tmp", "/run/user", l.temp} {
+	for _, dir := range append(slices.Clone(places), l.temp) {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			l.t.Error(err)
 		}
 		for _, e := range entries {
 			info, err := e.Info()
-			if err != nil { // another test's, that has just ended
+			if err != nil || l.files[filepath.Join(dir, e.Name())] { // another test's, that has just ended
 				continue
 			}
 			if l.users[int(info.Sys().(*syscall.Stat_t).Uid)] || dir == l.temp {

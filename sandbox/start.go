@@ -81,7 +81,8 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 			return nil, err
 		}
 	}
-	life, end := context.WithCancel(ctx)
+	// Not the caller's: when that ends, fail is told why before anything else ends.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	own.end = end
 	if own.control != nil {
 		go d.serveControl()

@@ -36,7 +36,7 @@ func TestManyInOneProcess(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			output(t, desktops[i], fmt.Sprintf("echo %d > mine; echo %d > /tmp/mine; xprop -root -f MINE 32c -set MINE %d", i, i, i))
+			output(t, desktops[i], fmt.Sprintf("echo %d > mine; cd /tmp; echo %d > mine; xprop -root -f MINE 32c -set MINE %d", i, i, i))
 		})
 	}
 	all.Wait()
@@ -49,7 +49,7 @@ func TestManyInOneProcess(t *testing.T) {
 		return
 	}
 	for i, d := range desktops {
-		if got, want := output(t, d, "cat mine /tmp/mine; xprop -root MINE"), fmt.Sprintf("%d\n%d\nMINE(CARDINAL) = %d", i, i, i); got != want {
+		if got, want := output(t, d, "cat mine; cd /tmp; cat mine; xprop -root MINE"), fmt.Sprintf("%d\n%d\nMINE(CARDINAL) = %d", i, i, i); got != want {
 			t.Errorf("on desktop %d there is %q, and should be %q", i, got, want)
 		}
 		if size, err := d.Display().Size(t.Context()); err != nil || size != image.Pt(800+10*i, 600) {

@@ -251,7 +251,7 @@ func TestFilesAreWellFormed(t *testing.T) {
 			case ".xml", ".xcu":
 				d := xml.NewDecoder(strings.NewReader(string(f.Data)))
 				for {
-					if _, err := d.Token(); err == io.EOF {
+					if _, err := d.Token(); errors.Is(err, io.EOF) {
 						break
 					} else if err != nil {
 						t.Errorf("%s: %q: %v", name, f.Path, err)

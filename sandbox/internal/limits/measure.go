@@ -153,7 +153,7 @@ func (m meter) mounts() (all []mount) {
 			continue
 		}
 		seen[st.Dev] = true
-		block := int64(fs.Bsize)
+		block := fs.Bsize
 		all = append(all, mount{path: p, device: st.Dev,
 			size: int64(fs.Blocks) * block, free: int64(fs.Bavail) * block,
 			nodes: int64(fs.Files), spare: int64(fs.Ffree)})

@@ -92,8 +92,6 @@ type maker struct {
 	limits   Limits
 	announce func(dir string) error // is called before a folder is made
 	tidy     func(parent string)    // removes what dead processes left in parent
-
-	dirs []string // made so far
 }
 
 // place is where a group's files are.

@@ -4,6 +4,7 @@ package seccomp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -85,11 +86,7 @@ func attempts(filtered bool) (made []attempt) {
 }
 
 func errno(err error) unix.Errno {
-	e, ok := err.(*os.SyscallError)
-	if ok {
-		err = e.Err
-	}
-	if n, ok := err.(unix.Errno); ok {
+	if n := unix.Errno(0); errors.As(err, &n) {
 		return n
 	}
 	if err != nil {

@@ -147,7 +147,7 @@ func (v *View) serve(ctx context.Context, c *client) error {
 		server.Close()
 	})
 	for range waiting {
-		_ = <-errs // the first says why
+		<-errs //nolint:errcheck // the first said why
 	}
 	stuck.Stop()
 	held.release(server)

@@ -37,8 +37,9 @@ demo-desktop: ## start an isolated desktop, write a file in its editor, copy it 
 	@go build -o bin/loupe ./cmd/loupe
 	@scripts/demo-desktop
 
-test: setup check ## the whole test suite: formatting, vet, a build without cgo, tests with the race detector
+test: setup check ## the whole test suite: formatting, vet, builds without cgo and for another system, tests with the race detector
 	CGO_ENABLED=0 go build ./...
+	GOOS=darwin CGO_ENABLED=0 go build -o /dev/null ./cmd/loupe
 	go test -race -timeout 15m ./...
 
 check: # the cheap checks that come before the tests

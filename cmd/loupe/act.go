@@ -17,7 +17,6 @@ import (
 	"github.com/loupe-tools/loupe/computer"
 	"github.com/loupe-tools/loupe/computer/x11"
 	"github.com/loupe-tools/loupe/picture"
-	"github.com/loupe-tools/loupe/sandbox"
 )
 
 type actCmd struct {
@@ -198,11 +197,7 @@ func (c *actCmd) open(ctx context.Context) (display *x11.Display, disconnect fun
 		display, err = x11.Open(ctx, c.Display, settling)
 		return display, func() {}, err
 	}
-	desk, err := sandbox.Open(ctx, *c.Desktop, settling)
-	if err != nil {
-		return nil, nil, desktopError(err)
-	}
-	return desk.Display(), func() { _ = desk.Close() }, nil
+	return openDesktopDisplay(ctx, *c.Desktop, settling)
 }
 
 // confirmation is when to ask, with its default.

@@ -7,7 +7,6 @@ import (
 	"github.com/loupe-tools/loupe/computer/x11"
 	"github.com/loupe-tools/loupe/internal/doctor"
 	"github.com/loupe-tools/loupe/picture"
-	"github.com/loupe-tools/loupe/sandbox"
 )
 
 type doctorCmd struct {
@@ -18,7 +17,7 @@ type doctorCmd struct {
 // without which no question can be answered.
 func (c *doctorCmd) Run(env *environment) error {
 	system := doctor.System(doctor.Program{
-		JPEG: picture.JPEGAvailable, Display: lookAtDisplay, Isolate: sandbox.CanIsolate, Limit: sandbox.CanLimit,
+		JPEG: picture.JPEGAvailable, Display: lookAtDisplay, Isolate: isolate, Limit: limit,
 	})
 	system.Getenv = env.getenv
 	findings := doctor.Check(env.ctx, system)

@@ -12,12 +12,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/loupe-tools/loupe/sandbox"
 )
 
 // Exit statuses.
@@ -74,8 +71,13 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(f
 // errReported ends a command with status 1 when everything that there is to say was said.
 var errReported = errors.New("already reported")
 
+// exitStatus ends loupe with the status of a command, which has said what there is to say.
+type exitStatus struct{ code int }
+
+func (e *exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
 func main() {
-	sandbox.RunGuest() // before anything else: the guest of a desktop is this program too
+	runGuest() // before anything else: the guest of a desktop is this program too
 	// Large pictures leave large garbage; near this much, collecting it is worth the time.
 	debug.SetMemoryLimit(600 << 20)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -98,7 +100,7 @@ func run(env *environment, args []string) int {
 			"Exit status: 0 done, 1 the work failed, 2 wrong usage."),
 		kong.Writers(env.stdout, env.stderr),
 		kong.Exit(func(code int) { exited = code }),
-		kong.Vars{"version": version(), "applications": strings.Join(sandbox.Apps(), ", ")},
+		kong.Vars{"version": version(), "applications": applications()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {

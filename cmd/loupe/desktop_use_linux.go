@@ -170,11 +170,6 @@ func (c *desktopRunCmd) Help() string {
 		"When loupe itself fails it is 1, or 2 for wrong usage, with a sentence on standard error that begins with loupe:."
 }
 
-// exitStatus ends loupe with the status of a command, which has said what there is to say.
-type exitStatus struct{ code int }
-
-func (e *exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.code) }
-
 // Run runs a command on the desktop.
 func (c *desktopRunCmd) Run(env *environment) error {
 	words := c.Command

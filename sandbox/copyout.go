@@ -108,6 +108,8 @@ func (u *untilEnd) Read(p []byte) (int, error) {
 // unpack writes the files of an archive that came from inside, where anything can be said.
 func unpack(root *os.Root, archive *tar.Reader, pattern guest.Pattern) (written []string, err error) {
 	var total int64
+	in := &folder{root: root}
+	defer in.leave()
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -123,7 +125,11 @@ func unpack(root *os.Root, archive *tar.Reader, pattern guest.Pattern) (written 
 		if total += header.Size; total > maxCopyBytes || len(written) >= maxCopyFiles {
 			return written, errors.New("the desktop sent more than is taken at once")
 		}
-		if err := writeFile(root, name, fs.FileMode(header.Mode)&0o755|0o600, archive); err != nil {
+		dir, err := in.enter(filepath.Dir(name))
+		if err == nil {
+			err = writeFile(dir, filepath.Base(name), fs.FileMode(header.Mode)&0o755|0o600, archive)
+		}
+		if err != nil {
 			return written, fmt.Errorf("writing %s: %w", shortQuote(name), err)
 		}
 		written = append(written, name)
@@ -132,17 +138,42 @@ func unpack(root *os.Root, archive *tar.Reader, pattern guest.Pattern) (written 
 
 func shortQuote(name string) string { return fmt.Sprintf("%.200q", name) }
 
+// folder is the folder below a root that was used last.
+type folder struct {
+	root *os.Root
+	name string
+	dir  *os.Root // nil before the first, and for the root itself
+}
+
+// enter opens a folder, which it makes where it is missing. It is open until another is entered.
+func (f *folder) enter(name string) (*os.Root, error) {
+	if name == "." {
+		return f.root, nil
+	}
+	if f.dir != nil && f.name == name {
+		return f.dir, nil
+	}
+	f.leave()
+	err := f.root.MkdirAll(name, 0o755)
+	if err == nil {
+		f.dir, err = f.root.OpenRoot(name)
+	}
+	f.name = name
+	return f.dir, plain(err)
+}
+
+func (f *folder) leave() {
+	if f.dir != nil {
+		_ = f.dir.Close()
+	}
+	f.dir = nil
+}
+
 // writeFile writes a file beside its place and moves it there, so that it is whole or is not,
 // and nothing is written through a link.
-func writeFile(root *os.Root, name string, mode fs.FileMode, contents io.Reader) error {
-	dir := filepath.Dir(name)
-	if dir != "." {
-		if err := root.MkdirAll(dir, 0o755); err != nil {
-			return plain(err)
-		}
-	}
-	beside := filepath.Join(dir, "."+rand.Text()+".part")
-	file, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+func writeFile(dir *os.Root, name string, mode fs.FileMode, contents io.Reader) error {
+	beside := "." + rand.Text() + ".part"
+	file, err := dir.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return plain(err)
 	}
@@ -151,14 +182,14 @@ func writeFile(root *os.Root, name string, mode fs.FileMode, contents io.Reader)
 		err = closeErr
 	}
 	if err == nil {
-		if info, statErr := root.Lstat(name); statErr == nil && info.IsDir() {
+		if info, statErr := dir.Lstat(name); statErr == nil && info.IsDir() {
 			err = errors.New("there is a folder of that name")
 		} else {
-			err = root.Rename(beside, name)
+			err = dir.Rename(beside, name)
 		}
 	}
 	if err != nil {
-		_ = root.Remove(beside)
+		_ = dir.Remove(beside)
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		return errors.New("the disk is full")

@@ -13,6 +13,9 @@ const maxText = 1 << 10
 // without control characters, which a terminal would obey, and without what cannot be seen, of
 // at most so many bytes.
 func Printable(text string, most int) string {
+	if whole := 4 * (most + 1); len(text) > whole { // what is cut off need not be looked at
+		text = text[:whole]
+	}
 	text = strings.ToValidUTF8(text, "\ufffd")
 	text = strings.Map(func(r rune) rune {
 		switch {

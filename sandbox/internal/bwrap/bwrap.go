@@ -4,8 +4,10 @@ package bwrap
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -42,7 +44,10 @@ type Sandbox struct {
 const guestPath = "/run/loupe/guest"
 
 // Arguments returns bubblewrap's arguments, without its name.
-func (s *Sandbox) Arguments() []string {
+func (s *Sandbox) Arguments() []string { return s.arguments("/") }
+
+// arguments is Arguments on a machine whose file system is below root.
+func (s *Sandbox) arguments(root string) []string {
 	args := []string{
 		// Without --as-pid-1 the first process is one of bubblewrap's, without a filter of
 		// system calls, whose memory everything inside could write.
@@ -52,11 +57,11 @@ func (s *Sandbox) Arguments() []string {
 	}
 	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
 		// On most systems they are links into /usr.
-		target, err := os.Readlink(dir)
+		target, err := os.Readlink(filepath.Join(root, dir))
 		switch {
 		case err == nil:
 			args = append(args, "--symlink", target, dir)
-		case isDir(dir):
+		case isDir(filepath.Join(root, dir)):
 			args = append(args, "--ro-bind", dir, dir)
 		}
 	}
@@ -82,8 +87,8 @@ func (s *Sandbox) Arguments() []string {
 		program = guestPath
 	}
 	args = append(args, "--remount-ro", "/", "--chdir", Home)
-	for name, value := range s.Env {
-		args = append(args, "--setenv", name, value)
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		args = append(args, "--setenv", name, s.Env[name])
 	}
 	if s.Seccomp > 0 {
 		args = append(args, "--seccomp", strconv.Itoa(s.Seccomp))

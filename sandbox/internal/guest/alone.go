@@ -175,8 +175,9 @@ func Descendants(of int) (found []int) {
 
 // running is what is known of a process.
 type running struct {
-	parent int
-	runs   bool // has not ended
+	parent  int
+	runs    bool // has not ended
+	session int
 }
 
 // processes lists all processes.
@@ -193,7 +194,7 @@ func processes() map[int]running {
 			continue
 		}
 		// The name is in brackets and may hold anything. What follows is the state, the
-		// parent, and 16 fields later the number of threads.
+		// parent, the group, the session, and 14 fields later the number of threads.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) < 18 {
 			continue
@@ -202,9 +203,23 @@ func processes() map[int]running {
 		if err != nil {
 			continue
 		}
+		session, err := strconv.Atoi(fields[3])
+		if err != nil {
+			continue
+		}
 		// One whose first thread alone has ended is a zombie too, but can act still.
 		ended := (fields[0] == "Z" || fields[0] == "X") && (fields[17] == "1" || fields[17] == "0")
-		all[pid] = running{parent: parent, runs: !ended}
+		all[pid] = running{parent: parent, runs: !ended, session: session}
 	}
 	return all
+}
+
+// sessionGoesOn reports whether a process of a session runs.
+func sessionGoesOn(session int) bool {
+	for _, p := range processes() {
+		if p.runs && p.session == session {
+			return true
+		}
+	}
+	return false
 }

@@ -251,11 +251,40 @@ func (d *desk) startApp(ctx context.Context, a App) {
 		d.mu.Lock()
 		early := !running.shown
 		d.mu.Unlock()
-		if early && code == 0 {
+		if early && code == 0 && !d.leftNothing(ctx, running) {
 			return // a launcher, whose application goes on
 		}
 		d.guest.host.Event(EventExit, Exit{Name: a.Name, App: true, Early: early, Code: code, Text: a.Name + " " + p.how(), Output: p.output.String()})
 	})
+}
+
+// handOver is how long an application that has ended well, and left nothing running, may take
+// to show its window all the same: what ran already may do so in its place.
+const handOver = 5 * time.Second
+
+// leftNothing waits until an application that has ended has a window, or none will come of it.
+func (d *desk) leftNothing(ctx context.Context, a *app) bool {
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for last := time.Now(); time.Since(last) < handOver; {
+		select {
+		case <-look.C:
+		case <-d.server.done:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+		d.mu.Lock()
+		shown := a.shown
+		d.mu.Unlock()
+		if shown {
+			return false
+		}
+		if sessionGoesOn(a.program.cmd.Process.Pid) {
+			last = time.Now()
+		}
+	}
+	return true
 }
 
 // watch reports first windows, and the end of the display.

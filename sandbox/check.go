@@ -13,6 +13,7 @@ import (
 
 	"github.com/loupe-tools/loupe/sandbox/internal/apps"
 	"github.com/loupe-tools/loupe/sandbox/internal/bwrap"
+	"github.com/loupe-tools/loupe/sandbox/internal/guest"
 	"github.com/loupe-tools/loupe/sandbox/internal/limits"
 	"github.com/loupe-tools/loupe/sandbox/internal/seccomp"
 )
@@ -39,7 +40,7 @@ func CanIsolate(ctx context.Context) error {
 	s := &bwrap.Sandbox{ReadOnly: apps.HostPaths(), Disk: 1 << 20, Temporary: 1 << 20, Shared: 1 << 20, Seccomp: fd, Guest: "/usr/bin/true"}
 	cmd := exec.CommandContext(ctx, path, s.Arguments()...)
 	cmd.Args[0] = "bwrap"
-	said := &tail{}
+	said := &guest.Tail{}
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles, cmd.Dir = said, said, files.files, "/"
 	cmd.Env, cmd.WaitDelay = []string{"PATH=/usr/bin:/bin"}, time.Second
 	if os.Geteuid() == 0 {
@@ -53,7 +54,7 @@ func CanIsolate(ctx context.Context) error {
 	runtime.LockOSThread() // bubblewrap is killed when the thread ends that started it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {
-		why := strings.TrimPrefix(lastLine(said.String()), "bwrap: ")
+		why := strings.TrimPrefix(guest.LastLine(said.String()), "bwrap: ")
 		if why == "" {
 			why = err.Error()
 		}

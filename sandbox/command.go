@@ -124,13 +124,13 @@ func raw(texts []string) [][]byte {
 // fails: the last line of it.
 func (c *Command) Output(ctx context.Context) ([]byte, error) {
 	var out bytes.Buffer
-	said := &tail{}
+	said := &guest.Tail{}
 	c.Stdout = &out
 	if c.Stderr == nil {
 		c.Stderr = said
 	}
 	err := c.Run(ctx)
-	if text := link.Printable(lastLine(said.String()), maxText); err != nil && text != "" {
+	if text := link.Printable(guest.LastLine(said.String()), maxText); err != nil && text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
 	return out.Bytes(), err

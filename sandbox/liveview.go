@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loupe-tools/loupe/sandbox/internal/guest"
 	"github.com/loupe-tools/loupe/sandbox/internal/liveview"
 )
 
@@ -98,7 +99,7 @@ func (d *Desktop) serveVNC(ctx context.Context, socket, password string) error {
 	args := liveview.VNCArgs(liveview.VNCOptions{Display: d.at.Display, Socket: socket, Password: "rm:" + file, NoSharedMemory: d.at.Open})
 	c := d.Command("sh", append([]string{"-c", `umask 077; rm -f "$1"; cat >"$1" && shift && exec x11vnc "$@"`, "sh", file}, args...)...)
 	c.Stdin = strings.NewReader(password + "\n")
-	said := &tail{}
+	said := &guest.Tail{}
 	c.Stdout, c.Stderr = said, said
 	err := c.Run(ctx)
 	if ctx.Err() != nil {
@@ -109,7 +110,7 @@ func (d *Desktop) serveVNC(ctx context.Context, socket, password string) error {
 		return &sentence{kind: ErrMissing, cause: err,
 			text: "x11vnc is not installed, which shows the desktop; loupe doctor says how to install it"}
 	}
-	return fmt.Errorf("the VNC server (x11vnc) has ended (%v): %s", err, lastLine(said.String()))
+	return fmt.Errorf("the VNC server (x11vnc) has ended (%v): %s", err, guest.LastLine(said.String()))
 }
 
 // awaitVNC waits until the VNC server takes connections.

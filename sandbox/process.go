@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,7 +28,7 @@ import (
 // there is no sandbox.
 type process struct {
 	cmd    *exec.Cmd
-	said   *tail
+	said   *guest.Tail
 	user   *user
 	first  atomic.Pointer[os.Process] // the sandbox's first process, once it is known
 	done   chan struct{}              // closed when it has ended and been waited for
@@ -53,7 +52,7 @@ func launch(p *plan, far *os.File, scratch string) (*process, error) {
 	defer files.close()
 	link := files.add(far)
 	self := files.own(program)
-	pr := &process{said: &tail{}, done: make(chan struct{})}
+	pr := &process{said: &guest.Tail{}, done: make(chan struct{})}
 	if os.Geteuid() == 0 {
 		if pr.user, err = newUser(); err != nil {
 			return nil, err
@@ -308,28 +307,6 @@ func (u *user) free() {
 	if u != nil {
 		_ = u.held.Close()
 	}
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if extra := len(t.text) - 4<<10; extra > 0 {
-		t.text = append(t.text[:0], t.text[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.ToValidUTF8(string(bytes.TrimSpace(t.text)), "\ufffd")
 }
 
 // Folders below the one of a desktop without a sandbox.

@@ -327,7 +327,7 @@ func (d *Desktop) awaitWindows(ctx context.Context) error {
 			}
 			text := "the application " + e.Text + " before it had shown a window"
 			if e.Output != "" {
-				text += "; it said: " + lastLine(e.Output)
+				text += "; it said: " + guest.LastLine(e.Output)
 			}
 			return &sentence{kind: ErrEnded, text: text}
 		case <-timer.C:
@@ -341,11 +341,6 @@ func (d *Desktop) awaitWindows(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 func closeAll(files []*os.File) {

@@ -207,13 +207,7 @@ func (g *guest) startAndRead(ctx context.Context, cmd *exec.Cmd) (string, *progr
 		if ctx.Err() != nil {
 			return "", nil, fmt.Errorf("%s was not ready in time", cmd.Args[0])
 		}
-		return "", nil, fmt.Errorf("%s %s: %s", cmd.Args[0], p.how(), lastLine(p.output.String()))
+		return "", nil, fmt.Errorf("%s %s: %s", cmd.Args[0], p.how(), LastLine(p.output.String()))
 	}
 	return strings.TrimSpace(line), p, nil
-}
-
-// lastLine is what a program said last, which is mostly why it ended.
-func lastLine(output string) string {
-	lines := strings.Split(strings.TrimSpace(output), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
 }

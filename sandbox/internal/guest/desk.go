@@ -147,7 +147,7 @@ func (d *desk) until(ctx context.Context, otherwise string, holds func() bool) e
 
 func (d *desk) serverEnded() error {
 	text := "the display's server (Xvfb) " + d.server.how()
-	if said := lastLine(d.server.output.String()); said != "" {
+	if said := LastLine(d.server.output.String()); said != "" {
 		text += "; it said: " + said
 	}
 	return errors.New(text)

@@ -1,13 +1,11 @@
 package guest
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -17,14 +15,14 @@ import (
 // program is a process that was started, in a session of its own.
 type program struct {
 	cmd    *exec.Cmd
-	output *tail
+	output *Tail
 	done   chan struct{} // closed when it has ended and been waited for
 }
 
 // start starts a program with the desktop's environment. Its output is kept unless the
 // command's fields say otherwise.
 func (g *guest) start(cmd *exec.Cmd, env ...string) (*program, error) {
-	p := &program{cmd: cmd, output: &tail{}, done: make(chan struct{})}
+	p := &program{cmd: cmd, output: &Tail{}, done: make(chan struct{})}
 	g.mu.Lock()
 	cmd.Env = append(append(cmd.Env, g.env...), env...)
 	home, alone := g.config.Home, g.config.Alone
@@ -125,28 +123,4 @@ func (p *program) how() string {
 		return "was ended by signal " + unix.SignalName(signal)
 	}
 	return fmt.Sprintf("ended with status %d", code)
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-const tailSize = 4 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if extra := len(t.text) - tailSize; extra > 0 {
-		t.text = append(t.text[:0], t.text[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.ToValidUTF8(string(bytes.TrimSpace(t.text)), "\ufffd")
 }

@@ -1,6 +1,8 @@
 // Package sandbox makes a virtual desktop from nothing: a display, a window manager, a panel
 // and applications, isolated from the machine, with exactly the network that it was given.
 //
+// It needs Linux; elsewhere the package is empty.
+//
 // # What runs where
 //
 // [Start] runs bubblewrap, and in it this very program once more, as the guest: the process

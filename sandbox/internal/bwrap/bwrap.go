@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package bwrap writes the command line of bubblewrap for a desktop's sandbox. It starts
 // nothing.
 package bwrap

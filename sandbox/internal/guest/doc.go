@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package guest is the half of Loupe that runs inside a sandbox: it starts the display, the
 // window manager, the panel and the applications, watches them, and does there what the host
 // asks for over the link.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package link carries messages and file descriptors between a host and the guest that it
 // started in a sandbox. Each message is one packet on a Unix socket pair, JSON beside up to
 // eight descriptors, so a message is whole or does not come.

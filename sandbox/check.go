@@ -25,7 +25,7 @@ import (
 // stands in the way.
 func CanIsolate(ctx context.Context) error {
 	cannot := func(text string, cause error) error { return &sentence{kind: ErrNoSandbox, text: text, cause: cause} }
-	path, err := exec.LookPath("bwrap")
+	path, err := findBubblewrap()
 	if err != nil {
 		return cannot("bubblewrap is not installed", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -218,5 +219,29 @@ func TestDiskFull(t *testing.T) {
 	}
 	if got := output(t, d, "stat -c %s in"); got != "1048576" {
 		t.Errorf("the file that was copied in has %s bytes", got)
+	}
+}
+
+// TestSurroundings starts desktops for callers whose own limits and masks are not those that a
+// desktop should have.
+func TestSurroundings(t *testing.T) {
+	mask := syscall.Umask(0o777)
+	defer syscall.Umask(mask)
+	t.Setenv("PATH", "")
+	d, err := sandbox.Start(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	if got := output(t, d, "umask; ulimit -Hn"); got != "0022\n8192" {
+		t.Errorf("inside, umask and open files are %q", got)
+	}
+	for _, o := range []sandbox.Options{
+		{Limits: sandbox.Limits{Memory: 1 << 50}},
+		{Limits: sandbox.Limits{Memory: 512 << 20, Disk: 1 << 30}},
+	} {
+		if _, err := sandbox.Start(t.Context(), &o); !errors.Is(err, sandbox.ErrInvalid) {
+			t.Errorf("with %+v: %v", o.Limits, err)
+		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/loupe-tools/loupe/sandbox/internal/apps"
 	"github.com/loupe-tools/loupe/sandbox/internal/egress"
 )
@@ -62,10 +64,10 @@ type Options struct {
 
 // Limits bound what a desktop uses. A field that is zero stands for its default.
 type Limits struct {
-	Memory    int64 // bytes, all processes and their files in memory together; 4 GiB
+	Memory    int64 // bytes, all processes and their files in memory together; 4 GiB, or 3/4 of the machine's
 	Disk      int64 // bytes of the home folder, which is in memory too; 1 GiB
 	Processes int   // processes and threads; 3000
-	Files     int   // open files of each process; 8192
+	Files     int   // open files of each process; 8192, or the caller's own limit where that is lower and cannot be raised
 }
 
 // Bounds of a display.
@@ -223,30 +225,43 @@ func (o *Options) resolve() (*plan, error) {
 // resolve fills in the defaults and checks the rest.
 func (l *Limits) resolve() error {
 	defaults := Limits{Memory: 4 << 30, Disk: 1 << 30, Processes: 3000, Files: 8192}
-	least := Limits{Memory: 256 << 20, Disk: 16 << 20, Processes: 64, Files: 256}
+	machine := machineMemory()
+	if machine > 0 {
+		defaults.Memory = min(defaults.Memory, machine/4*3)
+	}
 	var wrong []string
-	if l.Memory == 0 {
-		l.Memory = defaults.Memory
-	} else if l.Memory < least.Memory {
-		wrong = append(wrong, fmt.Sprintf("memory is at least %d bytes", least.Memory))
+	check := func(what string, value *int64, standard, least int64, in func(int64) string) {
+		if *value == 0 {
+			*value = max(standard, least)
+		} else if *value < least {
+			wrong = append(wrong, fmt.Sprintf("%s at least %s", what, in(least)))
+		}
 	}
-	if l.Disk == 0 {
-		l.Disk = defaults.Disk
-	} else if l.Disk < least.Disk {
-		wrong = append(wrong, fmt.Sprintf("disk is at least %d bytes", least.Disk))
-	}
-	if l.Processes == 0 {
-		l.Processes = defaults.Processes
-	} else if l.Processes < least.Processes {
-		wrong = append(wrong, fmt.Sprintf("processes are at least %d", least.Processes))
-	}
-	if l.Files == 0 {
-		l.Files = defaults.Files
-	} else if l.Files < least.Files {
-		wrong = append(wrong, fmt.Sprintf("open files are at least %d", least.Files))
-	}
-	if len(wrong) > 0 {
+	processes, files := int64(l.Processes), int64(l.Files)
+	check("memory is", &l.Memory, defaults.Memory, 256<<20, mebibytes)
+	check("disk is", &l.Disk, min(defaults.Disk, l.Memory), 16<<20, mebibytes)
+	number := func(n int64) string { return fmt.Sprint(n) }
+	check("processes are", &processes, int64(defaults.Processes), 64, number)
+	check("open files are", &files, int64(defaults.Files), 256, number)
+	l.Processes, l.Files = int(processes), int(files)
+	switch {
+	case len(wrong) > 0:
 		return invalidf("limits too low for a desktop: %s", strings.Join(wrong, ", "))
+	case machine > 0 && l.Memory > machine:
+		return invalidf("a desktop cannot have %s of memory on a machine of %s", mebibytes(l.Memory), mebibytes(machine))
+	case l.Disk > l.Memory:
+		return invalidf("a desktop's disk is in its memory, so it cannot have %s of disk in %s of memory", mebibytes(l.Disk), mebibytes(l.Memory))
 	}
 	return nil
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+
+// machineMemory is the machine's memory in bytes, or 0 where it cannot be told.
+func machineMemory() int64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
 }

@@ -100,7 +100,7 @@ func launch(p *plan, far *os.File, scratch string) (*process, error) {
 
 // wrapped is the command that runs the guest under bubblewrap.
 func wrapped(p *plan, files *inherited, link, self int) (*exec.Cmd, error) {
-	path, err := exec.LookPath("bwrap")
+	path, err := findBubblewrap()
 	if err != nil {
 		return nil, noSandbox("bubblewrap is not installed", err)
 	}
@@ -141,6 +141,26 @@ func noSandbox(why string, cause error) error {
 		text: why + ", so the desktop cannot be isolated; loupe doctor says what to install, and --no-sandbox does without"}
 }
 
+// telling is the line that says why a program ended: the first of a crash of Go's runtime,
+// and the last of anything else.
+func telling(said string) string {
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(line, "runtime: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "panic: ") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return guest.LastLine(said)
+}
+
+// findBubblewrap finds bubblewrap, also for a caller whose PATH is empty.
+func findBubblewrap() (string, error) {
+	path, err := exec.LookPath("bwrap")
+	if err != nil && os.Getenv("PATH") == "" {
+		return exec.LookPath("/usr/bin/bwrap")
+	}
+	return path, err
+}
+
 // find finds the sandbox's first process: bubblewrap's only child.
 func (pr *process) find() {
 	tree := guest.Descendants(pr.cmd.Process.Pid)
@@ -149,6 +169,18 @@ func (pr *process) find() {
 	}
 	if first, err := os.FindProcess(tree[0]); err == nil {
 		pr.first.Store(first)
+	}
+}
+
+// allowFiles lets the desktop have as many open files as it may, where the caller has a lower
+// limit and the right to raise it.
+func (pr *process) allowFiles(files int) {
+	for _, pid := range append([]int{pr.cmd.Process.Pid}, guest.Descendants(pr.cmd.Process.Pid)...) {
+		var limit unix.Rlimit
+		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err == nil && limit.Max < uint64(files) {
+			raised := unix.Rlimit{Cur: uint64(files), Max: uint64(files)}
+			_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &raised, nil) // an ordinary user cannot
+		}
 	}
 }
 
@@ -206,9 +238,7 @@ func (pr *process) sweep() {
 // why says why the process ended at once.
 func (pr *process) why() error {
 	<-pr.done
-	said := pr.said.String()
-	last := said[strings.LastIndexByte(said, '\n')+1:]
-	last = strings.TrimPrefix(last, "bwrap: ")
+	last := strings.TrimPrefix(telling(pr.said.String()), "bwrap: ")
 	if pr.cmd.Args[0] == "bwrap" && (strings.Contains(last, "namespace") || strings.Contains(last, "uid map") || strings.Contains(last, "Operation not permitted")) {
 		return noSandbox("this machine lets no ordinary user make namespaces ("+last+")", pr.err)
 	}

@@ -45,12 +45,12 @@ type desktopStartCmd struct {
 	Apps     []string `placeholder:"NAME,..." help:"Applications to start: ${applications}, or a program of /usr/bin."`
 	Allow    []string `placeholder:"HOST[:PORT]" help:"Open the network to a host, *.SUFFIX, an address or a range of addresses; to ports 80 and 443 unless it names one. Repeat it for more. Without it there is no network."`
 	In       []string `sep:"none" placeholder:"FILE" help:"Copy a file or folder into the home folder. Repeat it for more."`
-	Watch    string   `placeholder:"ADDR" help:"Serve a page here that shows the desktop and takes the mouse and keyboard, such as 127.0.0.1:6080; port 0 is any that is free."`
+	Watch    *string  `placeholder:"ADDR" help:"Serve a page here that shows the desktop and takes the mouse and keyboard, such as 127.0.0.1:6080; port 0 is any that is free."`
 	TimeZone string   `placeholder:"TZ" help:"Time zone, such as Europe/Berlin (UTC)."`
 
-	Memory    byteSize `placeholder:"SIZE" help:"Memory of everything inside, such as 2G (4G)."`
+	Memory    byteSize `placeholder:"SIZE" help:"Memory of everything inside, such as 2G (4G, or 3/4 of the machine's)."`
 	Disk      byteSize `placeholder:"SIZE" help:"Size of the home folder, which is in memory too (1G)."`
-	Processes int      `placeholder:"N" help:"Processes and threads (3000)."`
+	Processes *int     `placeholder:"N" help:"Processes and threads (3000)."`
 
 	NoSandbox bool `help:"Do without isolation, where this machine cannot isolate: what runs on the desktop can read your files and use your network."`
 	JSON      bool `name:"json" help:"Print one JSON object a line: kind started, then watch, network, limit, window, exit, end, stopped as they happen."`
@@ -65,7 +65,7 @@ func (c *desktopStartCmd) Help() string {
 		"watch tells of the live view, and may have url, a link with a new one-time password; network has attempt (host, port, allowed, reason, sent, received, duration_ns, ...); limit has limit; " +
 		"window has app and took_ns; exit has app; end says why the desktop ended by itself, and stopped that it was ended. " +
 		"A window may come before started.\n\n" +
-		"Exit status: 0 ended by Ctrl-C, a signal or loupe desktop stop; 1 it did not start, or ended by itself; 2 wrong usage."
+		"Exit status: 0 ended by Ctrl-C, a signal or loupe desktop stop once it could be used; 1 it did not get there, or ended by itself; 2 wrong usage."
 }
 
 // byteSize is a number of bytes on the command line: 512M, 2G, 1.5GiB.
@@ -109,9 +109,6 @@ func parseSize(text string) (image.Point, error) {
 
 // checkWatch says what is wrong with the address of --watch before anything is started.
 func checkWatch(address string) error {
-	if address == "" {
-		return nil
-	}
 	host, port, err := net.SplitHostPort(address)
 	_, portErr := strconv.ParseUint(port, 10, 16)
 	ip, ipErr := netip.ParseAddr(host)
@@ -137,13 +134,15 @@ func (c *desktopStartCmd) Run(env *environment) error {
 		return err
 	case c.Scale == 0: // which would stand for the default
 		return usagef("a scale of 0 is not possible")
-	case c.Processes < 0:
-		return usagef("--processes must not be negative")
+	case c.Processes != nil && *c.Processes <= 0: // 0 would stand for the default
+		return usagef("--processes is at least 64")
 	case c.Name != nil && *c.Name == "":
 		return usagef("--name is empty; leave it out for a name of its own")
 	}
-	if err := checkWatch(c.Watch); err != nil {
-		return err
+	if c.Watch != nil {
+		if err := checkWatch(*c.Watch); err != nil {
+			return err
+		}
 	}
 	for _, file := range c.In {
 		if _, err := os.Stat(file); err != nil {
@@ -153,8 +152,11 @@ func (c *desktopStartCmd) Run(env *environment) error {
 	out := &desktopOutput{env: env, json: c.JSON}
 	options := &sandbox.Options{
 		Size: size, Scale: c.Scale, Apps: c.Apps, Allow: c.Allow, TimeZone: c.TimeZone,
-		Limits:    sandbox.Limits{Memory: int64(c.Memory), Disk: int64(c.Disk), Processes: c.Processes},
+		Limits:    sandbox.Limits{Memory: int64(c.Memory), Disk: int64(c.Disk)},
 		NoSandbox: c.NoSandbox, Event: out.event, Log: verboseLog(env, c.Verbose),
+	}
+	if c.Processes != nil {
+		options.Limits.Processes = *c.Processes
 	}
 	if c.Name != nil {
 		options.Name = *c.Name
@@ -213,7 +215,7 @@ func (c *desktopStartCmd) fill(env *environment, desk *sandbox.Desktop, out *des
 			return err
 		}
 	}
-	if c.Watch != "" {
+	if c.Watch != nil {
 		view, err := c.watch(env, desk, out)
 		if err != nil {
 			return err
@@ -227,7 +229,7 @@ func (c *desktopStartCmd) fill(env *environment, desk *sandbox.Desktop, out *des
 func (c *desktopStartCmd) watch(env *environment, desk *sandbox.Desktop, out *desktopOutput) (*sandbox.LiveView, error) {
 	var view *sandbox.LiveView
 	set := make(chan struct{})
-	view, err := desk.LiveView(env.ctx, c.Watch, func() {
+	view, err := desk.LiveView(env.ctx, *c.Watch, func() {
 		<-set
 		out.watch("Somebody has signed in to the live view; for the next one there is another link.", view.URL())
 	})

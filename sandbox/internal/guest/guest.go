@@ -23,6 +23,7 @@ func Main(file *os.File) error {
 	if name, err := unix.BytePtrFromString("loupe-guest"); err == nil {
 		_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0)
 	}
+	unix.Umask(0o022) // not the caller's
 	conn, err := link.FromFile(file)
 	if err != nil {
 		return err

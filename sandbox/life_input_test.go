@@ -233,8 +233,8 @@ func TestSurroundings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
-	if got := output(t, d, "umask; ulimit -Hn"); got != "0022\n8192" {
-		t.Errorf("inside, umask and open files are %q", got)
+	if got := output(t, d, "umask"); got != "0022" {
+		t.Errorf("inside, the umask is %q", got)
 	}
 	for _, o := range []sandbox.Options{
 		{Limits: sandbox.Limits{Memory: 1 << 50}},

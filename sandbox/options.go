@@ -67,7 +67,7 @@ type Limits struct {
 	Memory    int64 // bytes, all processes and their files in memory together; 4 GiB, or 3/4 of the machine's
 	Disk      int64 // bytes of the home folder, which is in memory too; 1 GiB
 	Processes int   // processes and threads; 3000
-	Files     int   // open files of each process; 8192, or the caller's own limit where that is lower and cannot be raised
+	Files     int   // open files of each process; 8192, or the caller's own hard limit where that is lower
 }
 
 // Bounds of a display.

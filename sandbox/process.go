@@ -172,18 +172,6 @@ func (pr *process) find() {
 	}
 }
 
-// allowFiles lets the desktop have as many open files as it may, where the caller has a lower
-// limit and the right to raise it.
-func (pr *process) allowFiles(files int) {
-	for _, pid := range append([]int{pr.cmd.Process.Pid}, guest.Descendants(pr.cmd.Process.Pid)...) {
-		var limit unix.Rlimit
-		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err == nil && limit.Max < uint64(files) {
-			raised := unix.Rlimit{Cur: uint64(files), Max: uint64(files)}
-			_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &raised, nil) // an ordinary user cannot
-		}
-	}
-}
-
 // killTime is how long the parts of a desktop may take to end.
 const killTime = 3 * time.Second
 

@@ -218,7 +218,6 @@ func (d *Desktop) boot(ctx context.Context) (net.Listener, error) {
 		return nil, err
 	}
 	d.own.process.find()
-	d.own.process.allowFiles(d.own.plan.Limits.Files)
 	if err := d.joinGroup(); err != nil {
 		return nil, err
 	}

@@ -169,10 +169,10 @@ func (s Setup) Env() []string {
 	return env
 }
 
-// ManagerEnv is what the window manager's environment has in the place of Env's: GTK's factors
-// are taken back, since mutter, whose frames GTK draws, has its own setting and applies Xft.dpi
-// once. The caller owns the slice.
-func (s Setup) ManagerEnv() []string { return []string{"GDK_SCALE=1", "GDK_DPI_SCALE=1"} }
+// ManagerEnv is what the window manager's environment has otherwise than Env: without GTK's
+// factors, named here, since mutter, whose frames GTK draws, has its own setting and applies
+// Xft.dpi once. The caller owns the slice.
+func (s Setup) ManagerEnv() []string { return []string{"GDK_SCALE", "GDK_DPI_SCALE"} }
 
 // Resources is the text of the root window's RESOURCE_MANAGER property, which tells programs
 // without settings of their own how large letters are.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,12 +22,19 @@ type program struct {
 	done   chan struct{} // closed when it has ended and been waited for
 }
 
-// start starts a program with the desktop's environment. Its output is kept unless the
-// command's fields say otherwise.
+// start starts a program with the desktop's environment; an entry of env without a value takes
+// a variable away. Its output is kept unless the command's fields say otherwise.
 func (g *guest) start(cmd *exec.Cmd, env ...string) (*program, error) {
 	p := &program{cmd: cmd, output: &Tail{}, done: make(chan struct{})}
 	g.mu.Lock()
-	cmd.Env = append(append(cmd.Env, g.env...), env...)
+	cmd.Env = append(cmd.Env, g.env...)
+	for _, entry := range env {
+		if strings.Contains(entry, "=") {
+			cmd.Env = append(cmd.Env, entry)
+			continue
+		}
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, entry+"=") })
+	}
 	home, alone := g.config.Home, g.config.Alone
 	g.mu.Unlock()
 	if cmd.Dir == "" {

@@ -34,7 +34,7 @@ type Config struct {
 
 	Folders []string // to make in the home folder
 
-	ManagerEnv []string // what the window manager has otherwise than Env; a name alone is taken away
+	ManagerEnv []string   // what the window manager has otherwise than Env; a name alone is taken away
 	Managers   [][]string // window managers, the first that exists is used
 	Panel      []string   // none: no panel
 	Apps       []App

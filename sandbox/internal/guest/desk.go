@@ -35,6 +35,7 @@ type desk struct {
 	seen map[xproto.Window]bool
 
 	coming map[xproto.Window]coming
+	raised time.Time // when the last application was brought to the front
 }
 
 // app is an application that was started.
@@ -43,6 +44,7 @@ type app struct {
 	program *program
 	began   time.Time
 	shown   bool // its first window was
+	window  xproto.Window
 }
 
 // run brings the desktop up and watches it until the context ends.
@@ -339,6 +341,7 @@ func (d *desk) findWindows() {
 			continue
 		}
 		if a := d.owner(instance, class, d.cardinal(window, "_NET_WM_PID")); a != nil {
+			a.window = window
 			d.coming[window] = coming{app: a, since: time.Now()}
 		}
 	}
@@ -356,9 +359,33 @@ func (d *desk) findWindows() {
 		if !d.isViewable(window) || !there && time.Since(c.since) < shownTime {
 			continue
 		}
+		if len(d.coming) == 1 && !d.arranged() {
+			continue
+		}
 		delete(d.coming, window)
 		d.guest.host.Event(EventWindow, Window{App: c.app.Name, Title: d.title(window), Took: time.Since(c.app.began)})
 	}
+}
+
+// arranged reports whether the application that was named last is in front and has the
+// keyboard. Which one comes up last is chance, so that one is brought there when the first
+// windows of all are there.
+func (d *desk) arranged() bool {
+	d.mu.Lock()
+	all := len(d.apps) == len(d.config.Apps) && len(d.apps) > 1
+	var last xproto.Window
+	for _, a := range d.apps {
+		all, last = all && a.shown && a.window != 0, a.window
+	}
+	d.mu.Unlock()
+	if !all {
+		return true
+	}
+	if d.raised.IsZero() {
+		d.raised = time.Now()
+		d.activate(last)
+	}
+	return time.Since(d.raised) > shownTime || d.active() == last && d.isDrawn(last, true)
 }
 
 // owner finds the application that has no window yet and whose window this is, and marks it.

@@ -172,3 +172,13 @@ func (d *desk) active() xproto.Window {
 	}
 	return active[0]
 }
+
+// activate asks the window manager to bring a window to the front and give it the keyboard.
+func (d *desk) activate(window xproto.Window) {
+	const bySomebodyElse = 2 // than the application itself, which might be refused
+	message := xproto.ClientMessageEvent{
+		Format: 32, Window: window, Type: d.atoms["_NET_ACTIVE_WINDOW"],
+		Data: xproto.ClientMessageDataUnionData32New([]uint32{bySomebodyElse, xproto.TimeCurrentTime, 0, 0, 0}),
+	}
+	xproto.SendEvent(d.x, false, d.root, xproto.EventMaskSubstructureRedirect|xproto.EventMaskSubstructureNotify, string(message.Bytes()))
+}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/loupe-tools/loupe/sandbox/internal/egress"
 )
 
 // eventQueue calls back with events, one at a time and in their order, without holding up
@@ -113,6 +115,9 @@ func networkEvent(a Attempt) Event {
 	text := fmt.Sprintf("a connection to %s %s", net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), verdict)
 	if a.Reason != "" {
 		text += ": " + a.Reason
+	}
+	if a.Reason == egress.ReasonAddress && a.Detail != "" {
+		text += ", since " + a.Detail + "; name the address itself to allow it"
 	}
 	return Event{Kind: EventNetwork, Text: text + ".", Attempt: &a}
 }

@@ -52,7 +52,8 @@ type actCmd struct {
 func (c *actCmd) Help() string {
 	return "Acts on an X display, or on a desktop that loupe desktop has started, as the computer toolset of the Messages API " +
 		"(computer_toolset_20260801) does, with no model.\n\n" +
-		"A turn, on standard input, is a JSON array of tool_use blocks. They run in order and stop at the first failure; " +
+		"A turn, on standard input, is a JSON array of tool_use blocks, such as " +
+		`[{"type": "tool_use", "id": "1", "toolset_name": "computer", "name": "left_click", "input": {"coordinate": [10, 20]}}]` + ". They run in order and stop at the first failure; " +
 		"the array of their tool_result blocks goes to standard output. Blocks of other toolsets are left alone, with a line on standard error.\n\n" +
 		"Coordinates are pixels of the screenshot, which is sized for the model (--model, by default " + defaultModel + ", or --tier) and, unless --max-edge says otherwise, to 2000 pixels at most. " +
 		"When the command ends, all keys and buttons are released.\n\n" +

@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -122,12 +121,15 @@ func raw(texts []string) [][]byte {
 }
 
 // Output runs the command and returns what it writes to its standard output, which must not
-// be set. What it writes to standard error, unless that is set, ends the error's text when it
+// be set, 64 MiB at most. What it writes to standard error, unless that is set, ends the error's text when it
 // fails: the last line of it.
 func (c *Command) Output(ctx context.Context) ([]byte, error) {
-	var out bytes.Buffer
+	asked := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &capped{most: maxKept, full: cancel}
 	said := &guest.Tail{}
-	c.Stdout = &out
+	c.Stdout = out
 	if c.Stderr == nil {
 		c.Stderr = said
 	}
@@ -135,7 +137,32 @@ func (c *Command) Output(ctx context.Context) ([]byte, error) {
 	if text := link.Printable(guest.LastLine(said.String()), maxText); err != nil && text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
-	return out.Bytes(), err
+	if out.over && asked.Err() == nil {
+		err = fmt.Errorf("%s wrote more than %d MiB", c.Args[0], maxKept>>20)
+	}
+	return out.kept, err
+}
+
+// maxKept bounds what Output keeps: the memory is the caller's, and no limit of the desktop
+// holds there.
+const maxKept = 64 << 20
+
+// capped is a buffer that takes no more than so much.
+type capped struct {
+	kept []byte
+	most int
+	over bool
+	full func()
+}
+
+func (b *capped) Write(p []byte) (int, error) {
+	if len(b.kept)+len(p) > b.most {
+		b.over = true
+		b.full()
+		return 0, io.ErrShortBuffer
+	}
+	b.kept = append(b.kept, p...)
+	return len(p), nil
 }
 
 // pipes are a command's input and output.

@@ -261,3 +261,11 @@ func TestCommandAtTheEnd(t *testing.T) {
 		t.Errorf("output after the end: %v", err)
 	}
 }
+
+// TestOutputBounded keeps no more of a command's output than is promised.
+func TestOutputBounded(t *testing.T) {
+	d := start(t, nil)
+	if out, err := d.Command("sh", "-c", "head -c 100000000 /dev/zero; sleep 60").Output(t.Context()); err == nil || len(out) > 64<<20 {
+		t.Errorf("%d bytes were kept, %v", len(out), err)
+	}
+}

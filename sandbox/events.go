@@ -18,13 +18,21 @@ type eventQueue struct {
 	mu      sync.Mutex
 	waiting []Event
 	lost    int // that there was no room for
+
+	second   int64 // of the newest attempt to reach the network
+	attempts int   // within it
+
 	calling bool
 	wake    chan struct{}
 	stopped bool
 	done    chan struct{} // closed when all have been told, after stop
 }
 
-// maxEvents bounds those that wait: what runs inside can make any number of them.
+// maxAttempts bounds the attempts to reach the network that are told of a second. What runs
+// inside can make thousands, and somebody may keep what is told.
+const maxAttempts = 200
+
+// maxEvents bounds those that wait.
 const maxEvents = 10_000
 
 // start starts calling back. A nil call drops what is added.
@@ -81,8 +89,16 @@ func (q *eventQueue) isCalling() bool {
 func (q *eventQueue) add(e Event) {
 	e.Time = time.Now()
 	q.mu.Lock()
+	if e.Kind == EventNetwork {
+		if second := e.Time.Unix(); second != q.second {
+			q.second, q.attempts = second, 0
+		}
+		q.attempts++
+	}
 	switch {
 	case q.stopped:
+	case e.Kind == EventNetwork && q.attempts > maxAttempts:
+		q.lost++
 	case len(q.waiting) < maxEvents || e.Kind == EventEnd:
 		q.waiting = append(q.waiting, e)
 	default:

@@ -120,7 +120,7 @@ func (a address) greet(ctx context.Context, getenv func(string) string) (net.Con
 		return nil, nil, a.dialError(err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
-	x, err := xgb.NewConnNet(&authConn{Conn: socket, cookie: a.cookie(getenv)})
+	x, err := meet(&authConn{Conn: &framedConn{Conn: socket}, cookie: a.cookie(getenv)})
 	if !stop() {
 		err = errors.Join(ctx.Err(), err)
 	}
@@ -183,6 +183,16 @@ func (l *link) breakOff() {
 	l.x.Close()
 }
 
+// meet goes through the connection setup. A server whose answer makes no sense is an error.
+func meet(conn net.Conn) (x *xgb.Conn, err error) {
+	defer func() {
+		if recover() != nil { // the library takes the lengths within the answer for true
+			x, err = nil, errGarbled
+		}
+	}()
+	return xgb.NewConnNet(conn)
+}
+
 // await runs requests that wait for the server, and returns early when the context or the
 // connection ends. A server that has stopped answering would otherwise hold the caller for
 // ever; do's goroutine then ends with the connection.
@@ -197,8 +207,15 @@ func await[T any](ctx context.Context, l *link, do func() (T, error)) (T, error)
 	}
 	finished := make(chan result, 1)
 	go func() {
-		value, err := do()
-		finished <- result{value, err}
+		r := result{err: errGarbled}
+		defer func() {
+			// The library takes the lengths within a reply for true.
+			if recover() != nil {
+				l.breakOff()
+			}
+			finished <- r
+		}()
+		r.value, r.err = do()
 	}()
 	select {
 	case r := <-finished:

@@ -147,12 +147,23 @@ func (p *Proxy) nextRecord(o *opening, t target) (b *blocked, more bool, err err
 		}
 	case recordHandshake:
 		// The second byte is the highest of a length, which is zero in every ClientHello that
-		// is taken. It keeps most encrypted messages of TLS 1.2 from looking like one.
+		// is taken.
 		looked := recordHeader + min(n, 2)
 		if err := o.fill(looked); err != nil {
 			return nil, false, err
 		}
-		if o.buf[recordHeader] != messageClientHello || n > 1 && o.buf[recordHeader+1] != 0 {
+		if n > 1 && o.buf[recordHeader] == messageClientHello && o.buf[recordHeader+1] != 0 {
+			o.large = true
+		}
+		if o.large {
+			// A message of TLS 1.2 that is encrypted, or a ClientHello of more than 64 KiB
+			// that no one could judge. Of the former there is little before the data.
+			if o.handshake += n; o.handshake > maxUnjudged {
+				return notTLS(t, "a ClientHello of an impossible length"), false, nil
+			}
+			break
+		}
+		if o.buf[recordHeader] != messageClientHello {
 			o.judged = len(o.buf)
 			return nil, false, nil
 		}

@@ -25,7 +25,14 @@ type opening struct {
 	judged int    // what may be sent on of it, once it has been let through
 	spoken spoken // once it is known
 	early  bool   // a ClientHello announced data that comes before its answer
+
+	large     bool // a message has come that may be part of a ClientHello of more than 64 KiB
+	handshake int  // bytes of it and of what followed
 }
+
+// maxUnjudged bounds what is sent on of a message that may be a ClientHello and cannot be
+// judged. It is less than any ClientHello that cannot.
+const maxUnjudged = 32 << 10
 
 type spoken int
 

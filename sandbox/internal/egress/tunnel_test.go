@@ -364,6 +364,7 @@ func TestSecondClientHello(t *testing.T) {
 	evil := hello(t, &tls.Config{ServerName: "evil.example"})
 	cipherSpec := record(recordCipherSpec, []byte{1})
 	early := record(recordData, bytes.Repeat([]byte{1}, 1000))
+	part := record(recordHandshake, append([]byte{messageClientHello, 1, 1, 0x3f}, make([]byte, 14<<10)...))
 	split := append(record(recordHandshake, evil[recordHeader:][:1]), record(recordHandshake, evil[recordHeader+1:])...)
 	tests := []struct {
 		name    string
@@ -387,6 +388,8 @@ func TestSecondClientHello(t *testing.T) {
 		{name: "another in pieces", then: split, reason: ReasonServerName, detail: "evil.example"},
 		{name: "another after a cipher spec", then: append(bytes.Clone(cipherSpec), evil...), sent: cipherSpec, reason: ReasonServerName, detail: "evil.example"},
 		{name: "another in the record of the first", then: evil[recordHeader:], inFirst: true, reason: ReasonNotTLS, detail: "follows the ClientHello"},
+		{name: "one that is too large to be judged", then: bytes.Join([][]byte{cipherSpec, part, part, part, part, part}, nil),
+			sent: bytes.Join([][]byte{cipherSpec, part, part}, nil), reason: ReasonNotTLS, detail: "impossible length"},
 		{name: "an unknown record", then: record(99, []byte{1}), reason: ReasonNotTLS, detail: "unknown type"},
 		{name: "an empty record", then: record(recordHandshake, nil), reason: ReasonNotTLS, detail: "impossible length"},
 	}

@@ -37,10 +37,9 @@ func controlPrefix() string { return "@loupe/desktop/" + strconv.Itoa(os.Geteuid
 func reserve(name string) (net.Listener, error) {
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: controlPrefix() + name, Net: "unixpacket"})
 	if errors.Is(err, syscall.EADDRINUSE) {
-		var other *sentence
 		if conn, err := knock(context.Background(), name); err == nil {
 			_ = conn.Close()
-		} else if errors.As(err, &other) && other.kind == ErrNameTaken {
+		} else if errors.Is(err, ErrNameTaken) {
 			return nil, err
 		}
 		return nil, &sentence{kind: ErrNameTaken, cause: err,
@@ -224,7 +223,7 @@ func control(ctx context.Context, name string) (*link.Peer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
 	}
-	return link.Serve(conn, nil, nil), nil
+	return link.Serve(conn, nil, nil), nil //nolint:contextcheck // a desktop and its links have a life of their own, which the context ends
 }
 
 // Open connects to a desktop that another process of the same user has published. The error
@@ -247,7 +246,7 @@ func Open(ctx context.Context, name string, o *x11.Options) (*Desktop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the desktop %s: %w", name, err)
 	}
-	d := &Desktop{name: name, size: a.Size, at: a.At, log: slog.New(slog.DiscardHandler), peer: link.Serve(conn, nil, nil), done: make(chan struct{})}
+	d := &Desktop{name: name, size: a.Size, at: a.At, log: slog.New(slog.DiscardHandler), peer: link.Serve(conn, nil, nil), done: make(chan struct{})} //nolint:contextcheck // a desktop and its links have a life of their own, which the context ends
 	options := x11.Options{}
 	if o != nil {
 		options = *o
@@ -258,7 +257,7 @@ func Open(ctx context.Context, name string, o *x11.Options) (*Desktop, error) {
 		d.peer.Close()
 		return nil, err
 	}
-	go d.follow()
+	go d.follow() //nolint:contextcheck // a desktop and its links have a life of their own, which the context ends
 	return d, nil
 }
 

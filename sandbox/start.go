@@ -79,7 +79,7 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 		at: place{Home: bwrap.Home, Runtime: bwrap.Runtime, Cookie: make([]byte, 16), Open: p.NoSandbox}}
 	_, _ = rand.Read(d.at.Cookie) // never fails
 	if p.Name != "" {
-		if own.control, err = reserve(p.Name); err != nil {
+		if own.control, err = reserve(p.Name); err != nil { //nolint:contextcheck // a desktop and its links have a life of their own, which the context ends
 			return nil, err
 		}
 	}
@@ -87,9 +87,9 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	own.end = end
 	if own.control != nil {
-		go d.serveControl()
+		go d.serveControl() //nolint:contextcheck // a desktop and its links have a life of their own, which the context ends
 	}
-	defer func() {
+	defer func() { //nolint:contextcheck // a desktop and its links have a life of their own, which the context ends
 		if err != nil {
 			d.fail(err)
 			d.release()
@@ -123,7 +123,7 @@ func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 		_ = near.Close()
 		return nil, err
 	}
-	d.peer = link.Serve(near, nil, d.hear)
+	d.peer = link.Serve(near, nil, d.hear) //nolint:contextcheck // a desktop and its links have a life of their own, which the context ends
 	context.AfterFunc(life, func() { _ = d.peer.Break() })
 	own.ignore = context.AfterFunc(ctx, func() { d.fail(&byContext{context.Cause(ctx)}) })
 	own.tasks.Go(d.supervise)

@@ -181,7 +181,7 @@ func (p *Peer) called(m *Message, files []*os.File) error {
 		}()
 		if busy >= maxCalls {
 			closeAll(files)
-			_ = p.conn.Send(p.ctx, &Message{ID: m.ID, Error: "too much is asked of the desktop at once; wait until something is done"})
+			_ = p.conn.Send(p.ctx, &Message{ID: m.ID, Error: "too much is asked of the desktop at once; wait until something is done"}) //nolint:contextcheck // a link has a life of its own, which its end ends
 			return
 		}
 		reply := &Message{ID: m.ID}
@@ -193,9 +193,9 @@ func (p *Peer) called(m *Message, files []*os.File) error {
 		if err != nil {
 			reply.Error = Printable(err.Error(), maxText)
 		}
-		if err := p.conn.Send(p.ctx, reply, out...); err != nil {
+		if err := p.conn.Send(p.ctx, reply, out...); err != nil { //nolint:contextcheck // a link has a life of its own, which its end ends
 			// Too large an answer must not leave the caller waiting.
-			_ = p.conn.Send(p.ctx, &Message{ID: m.ID, Error: Printable("the answer could not be sent: "+err.Error(), maxText)})
+			_ = p.conn.Send(p.ctx, &Message{ID: m.ID, Error: Printable("the answer could not be sent: "+err.Error(), maxText)}) //nolint:contextcheck // a link has a life of its own, which its end ends
 		}
 	})
 	return nil
@@ -254,7 +254,7 @@ func (p *Peer) call(ctx context.Context, op string, args, result any, send []*os
 	case a, ok := <-answers:
 		return p.take(op, a, ok, result)
 	case <-ctx.Done():
-		p.cancel(id, answers)
+		p.cancel(id, answers) //nolint:contextcheck // a link has a life of its own, which its end ends
 		return nil, ctx.Err()
 	}
 }

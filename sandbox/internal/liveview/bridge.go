@@ -57,7 +57,7 @@ func (v *View) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(v.life, cancel)()
+	defer context.AfterFunc(v.life, cancel)() //nolint:contextcheck // a viewer is told of the end before it comes, and what it holds is released after
 	// The websocket outlives ctx by the moment that it takes to say why it ends.
 	wire, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -123,7 +123,7 @@ func (v *View) serve(ctx context.Context, c *client) error {
 	defer cancel()
 	held := &held{view: v}
 	ends := []func() error{
-		func() error { return toViewer(c, server) },
+		func() error { return toViewer(c, server) }, //nolint:contextcheck // a viewer is told of the end before it comes, and what it holds is released after
 		func() error { return v.toServer(server, c, held) },
 		func() error { return c.keepAlive(ctx) },
 	}
@@ -182,7 +182,7 @@ func (v *View) connect(ctx context.Context, c *client) (_ net.Conn, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errGone, err)
 	}
-	_, err = c.Write(beginning)
+	_, err = c.Write(beginning) //nolint:contextcheck // a viewer is told of the end before it comes, and what it holds is released after
 	return server, err
 }
 

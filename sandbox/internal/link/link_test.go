@@ -345,7 +345,14 @@ func TestOtherSideStopsReading(t *testing.T) {
 // calls makes no flood of goroutines.
 func TestTooManyCalls(t *testing.T) {
 	var now, most atomic.Int64
-	release := make(chan struct{})
+	release, never := make(chan struct{}), make(chan struct{})
+	held := func(ctx context.Context, _ string, _ json.RawMessage, _ []*os.File) (any, []*os.File, error) {
+		select {
+		case <-never:
+		case <-ctx.Done():
+		}
+		return nil, nil, nil
+	}
 	answer := func(ctx context.Context, _ string, _ json.RawMessage, _ []*os.File) (any, []*os.File, error) {
 		if n := now.Add(1); n > most.Load() {
 			most.Store(n)
@@ -377,15 +384,14 @@ func TestTooManyCalls(t *testing.T) {
 		t.Errorf("%d calls were answered at once", most.Load())
 	}
 
-	release = make(chan struct{})
-	p, h := pair(t, answer, nil)
+	p, h := pair(t, held, nil)
 	for id := 1; ; id++ { // and reads nothing
 		if _, err := fmt.Fprintf(h, `{"id":%d,"op":"x"}`, id); err != nil {
 			break
 		}
 	}
 	<-p.Done()
-	p, h = pair(t, answer, nil)
+	p, h = pair(t, held, nil)
 	h.send(`{"id":1,"op":"x"}`)
 	h.send(`{"id":1,"op":"x"}`)
 	<-p.Done()

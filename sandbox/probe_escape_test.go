@@ -364,8 +364,8 @@ func hostMemory(t testing.TB) parameters {
 // probeLinks copies out of a home folder that is full of links.
 func probeLinks(t *testing.T, d *sandbox.Desktop, folder, key string) {
 	output(t, d, `mkdir -p links/below; cd links; echo good >good; ln good hard
-		ln -s `+folder+`/key file; ln -s `+folder+` folder; ln -s / root; ln -s ../../../../../../etc/passwd up; ln -s loop loop
-		ln -s good inner; ln -s below inner-folder; echo deep >below/deep; mkfifo pipe; ln -s /proc/self/root/etc proc
+		ln -s `+folder+`/key file; ln -s `+folder+` folder; ln -s / top; ln -s ../../../../../../etc/passwd up; ln -s loop loop
+		ln -s good inner; ln -s below inner-folder; echo deep >below/deep; mkfifo pipe; ln -s /proc/self/root/./etc proc
 		python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
 		ln -s /dev/zero zero; ln -s /proc/1/environ environ`)
 	to := t.TempDir()
@@ -407,7 +407,7 @@ func probeLinks(t *testing.T, d *sandbox.Desktop, folder, key string) {
 	if text, _ := os.ReadFile(victim); string(text) != "untouched" {
 		t.Errorf("a file of the machine was written through a link: %q", text)
 	}
-	for _, pattern := range []string{"links/file", "links/folder/*", "links/folder/key", "links/root/etc/passwd", "links/up", "links/proc/passwd",
+	for _, pattern := range []string{"links/file", "links/folder/*", "links/folder/key", "links/top/etc/passwd", "links/up", "links/proc/passwd",
 		"../../etc/passwd", "/etc/passwd", "links/../../../etc/passwd", "links/inner", "links/inner-folder/deep", "links/loop", "links/zero", "links/environ"} {
 		to := t.TempDir()
 		if written, _, _ := d.CopyOut(t.Context(), pattern, to); len(written) > 0 {

@@ -377,7 +377,7 @@ def other_desktop():
     attempt("display", display)
 
     def home():
-        for folder in ["/home/user"] + glob.glob("/proc/[0-9]*/root/home/user") + glob.glob("/proc/[0-9]*/cwd"):
+        for folder in ["/home/user"] + glob.glob("/proc/[0-9]*/root/./home/user") + glob.glob("/proc/[0-9]*/cwd"):
             if os.path.exists(os.path.join(folder, P["file"])):
                 return folder
         raise Refused("not found")
@@ -420,7 +420,7 @@ def host_proc():
     for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger",
                  "/proc/sys/kernel/hostname", "/proc/sys/net/ipv4/ip_forward"):
         attempt("write " + path, lambda: open_close(path, os.O_WRONLY), control=P["root"] and os.path.exists(path))
-    for path in ("/proc/kcore", "/proc/kmsg", "/proc/1/root/etc/shadow", "/proc/timer_list", "/proc/kpagecount"):
+    for path in ("/proc/kcore", "/proc/kmsg", "/proc/1/root/./etc/shadow", "/proc/timer_list", "/proc/kpagecount"):
         attempt("read " + path, lambda: read_start(path, 1), control=False)
     attempt("addresses of the kernel", kernel_addresses, control=P["root"])
 

@@ -296,7 +296,7 @@ func TestHostileEvents(t *testing.T) {
 	var events []Event
 	entered, leave := make(chan struct{}), make(chan struct{})
 	p := &plan{setup: apps.Setup{Apps: []apps.App{{Name: "xterm"}}}}
-	d := &Desktop{own: &owner{plan: p, ready: make(chan guest.Ready, 1), windows: make(chan guest.Window, 64),
+	d := &Desktop{own: &owner{plan: p, ready: make(chan struct{}, 1), windows: make(chan guest.Window, 64),
 		early: make(chan guest.Exit, 64), failed: make(chan error, 1), end: func() {}}}
 	d.log = slog.New(slog.DiscardHandler)
 	first := true
@@ -318,14 +318,14 @@ func TestHostileEvents(t *testing.T) {
 	long := strings.Repeat("x\x1b[31m\n", 1000)
 	d.hear(guest.EventWindow, json.RawMessage(`[1]`))
 	hear(guest.EventWindow, guest.Window{App: "unknown"})
-	hear(guest.EventWindow, guest.Window{App: "xterm", Title: long, Took: -5})
+	hear(guest.EventWindow, guest.Window{App: "xterm", Took: -5})
 	hear(guest.EventExit, guest.Exit{Name: long, Text: long, Output: long})
 	<-entered
 	d.hear("unknown", nil)
 	d.hear(guest.EventExit, nil)
 	hear(guest.EventExit, guest.Exit{Name: "not ours", App: true, Early: true})
 	for range maxEvents {
-		hear(guest.EventReady, guest.Ready{})
+		hear(guest.EventReady, struct{}{})
 		hear(guest.EventWindow, guest.Window{App: "xterm"})
 	}
 	for range 100 {

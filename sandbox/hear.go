@@ -23,7 +23,7 @@ func (d *Desktop) hear(op string, body json.RawMessage) {
 	own := d.own
 	switch op {
 	case guest.EventReady:
-		offer(own.ready, decode[guest.Ready](body))
+		offer(own.ready, struct{}{})
 	case guest.EventWindow:
 		w := decode[guest.Window](body)
 		if !d.starts(w.App) {

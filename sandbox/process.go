@@ -76,7 +76,7 @@ func launch(p *plan, far *os.File, scratch string) (*process, error) {
 		pr.cmd.SysProcAttr.Pdeathsig = syscall.SIGCONT
 	}
 	if pr.user != nil {
-		pr.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(pr.user.id), Gid: uint32(pr.user.id), NoSetGroups: false}
+		pr.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(pr.user.id), Gid: uint32(pr.user.id)}
 	}
 	started := make(chan error)
 	go func() {

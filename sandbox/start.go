@@ -60,7 +60,7 @@ type owner struct {
 	ignore   func() bool    // the end of the context
 	tasks    sync.WaitGroup // everything that ends with the desktop
 	events   eventQueue
-	ready    chan guest.Ready
+	ready    chan struct{}
 	windows  chan guest.Window
 	early    chan guest.Exit
 	failed   chan error // why the desktop cannot go on; the first counts
@@ -73,7 +73,7 @@ type owner struct {
 
 func start(ctx context.Context, p *plan) (_ *Desktop, err error) {
 	own := &owner{plan: p, started: time.Now(),
-		ready: make(chan guest.Ready, 1), windows: make(chan guest.Window, 64),
+		ready: make(chan struct{}, 1), windows: make(chan guest.Window, 64),
 		early: make(chan guest.Exit, 64), failed: make(chan error, 1), brought: make(chan struct{}), usable: make(chan struct{}), freed: make(chan struct{})}
 	d := &Desktop{name: p.Name, size: p.Size, log: p.Log, own: own, done: make(chan struct{}),
 		at: place{Home: bwrap.Home, Runtime: bwrap.Runtime, Cookie: make([]byte, 16), Open: p.NoSandbox}}

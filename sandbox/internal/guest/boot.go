@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,7 +38,6 @@ func (g *guest) boot(ctx context.Context, files []*os.File) (any, []*os.File, er
 	if again {
 		return nil, nil, errors.New("the desktop has been started already")
 	}
-	began := time.Now()
 	if config.Alone {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return nil, nil, fmt.Errorf("adopting what is orphaned: %w", err)
@@ -84,7 +82,7 @@ func (g *guest) boot(ctx context.Context, files []*os.File) (any, []*os.File, er
 	g.server, g.display = server, display
 	g.env = append(g.env, "DISPLAY="+display)
 	g.mu.Unlock()
-	d := &desk{guest: g, config: config, server: server, bus: bus, began: began}
+	d := &desk{guest: g, config: config, server: server, bus: bus}
 	g.tasks.Go(func() { d.run(g.ctx) })
 	g.tasks.Go(func() { g.watchLimits(g.ctx) })
 	return Booted{Display: display}, proxy, nil

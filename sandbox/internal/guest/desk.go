@@ -23,7 +23,6 @@ type desk struct {
 	config *Config
 	server *program
 	bus    *program
-	began  time.Time
 
 	x       *xgb.Conn
 	root    xproto.Window
@@ -64,8 +63,7 @@ func (d *desk) bring(ctx context.Context) error {
 	}
 	context.AfterFunc(ctx, d.x.Close)
 	d.keepStarted(ctx, "dbus-daemon", d.bus, func() (*program, error) { return d.guest.startBus(ctx, d.config) })
-	manager, err := d.startManager(ctx)
-	if err != nil {
+	if err := d.startManager(ctx); err != nil {
 		return err
 	}
 	if len(d.config.Panel) > 0 {
@@ -74,7 +72,7 @@ func (d *desk) bring(ctx context.Context) error {
 			return err
 		}
 	}
-	d.guest.host.Event(EventReady, Ready{Manager: manager, Took: time.Since(d.began)})
+	d.guest.host.Event(EventReady, struct{}{})
 	for _, a := range d.config.Apps {
 		d.startApp(ctx, a)
 	}
@@ -95,7 +93,7 @@ func (d *desk) connect() error {
 	}
 	d.root = xproto.Setup(d.x).DefaultScreen(d.x).Root
 	d.atoms, d.seen, d.coming = map[string]xproto.Atom{}, map[xproto.Window]bool{}, map[xproto.Window]coming{}
-	for _, name := range []string{"_NET_SUPPORTING_WM_CHECK", "_NET_CLIENT_LIST", "_NET_ACTIVE_WINDOW", "_NET_WM_WINDOW_TYPE", "_NET_WM_WINDOW_TYPE_DOCK", "_NET_WM_PID", "_NET_WM_NAME", "UTF8_STRING"} {
+	for _, name := range []string{"_NET_SUPPORTING_WM_CHECK", "_NET_CLIENT_LIST", "_NET_ACTIVE_WINDOW", "_NET_WM_WINDOW_TYPE", "_NET_WM_WINDOW_TYPE_DOCK", "_NET_WM_PID"} {
 		reply, err := xproto.InternAtom(d.x, false, uint16(len(name)), name).Reply()
 		if err != nil {
 			return fmt.Errorf("naming %s: %w", name, err)
@@ -159,15 +157,15 @@ func (d *desk) serverEnded() error {
 
 // startManager starts the first window manager that there is, and waits until it announces
 // itself.
-func (d *desk) startManager(ctx context.Context) (string, error) {
+func (d *desk) startManager(ctx context.Context) error {
 	for _, command := range d.config.Managers {
 		if _, err := lookPath(command[0], d.guest.env); err != nil {
 			continue
 		}
 		d.keep(ctx, command, d.config.ManagerEnv)
-		return command[0], d.until(ctx, command[0]+" did not take the display over", d.hasManager)
+		return d.until(ctx, command[0]+" did not take the display over", d.hasManager)
 	}
-	return "", errors.New("there is no window manager; install mutter or openbox")
+	return errors.New("there is no window manager; install mutter or openbox")
 }
 
 // Bounds of starting a part of the desktop again: one that ends several times, and each time
@@ -363,7 +361,7 @@ func (d *desk) findWindows() {
 			continue
 		}
 		delete(d.coming, window)
-		d.guest.host.Event(EventWindow, Window{App: c.app.Name, Title: d.title(window), Took: time.Since(c.app.began)})
+		d.guest.host.Event(EventWindow, Window{App: c.app.Name, Took: time.Since(c.app.began)})
 	}
 }
 

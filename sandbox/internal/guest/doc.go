@@ -79,7 +79,7 @@ const (
 
 // Events that the guest sends.
 const (
-	EventReady  = "ready"  // Ready: the desktop can be used
+	EventReady  = "ready"  // nothing: the desktop can be used
 	EventWindow = "window" // Window: the first window of an application
 	EventExit   = "exit"   // Exit: an application or a part of the desktop has ended
 	EventLimit  = "limit"  // limits.Event
@@ -131,17 +131,10 @@ type Get struct {
 // Got is what was not archived, and why: one sentence each.
 type Got struct{ Skipped []string }
 
-// Ready says that the desktop can be used.
-type Ready struct {
-	Manager string        // the window manager
-	Took    time.Duration // since boot
-}
-
 // Window is the first window of an application.
 type Window struct {
-	App   string
-	Title string
-	Took  time.Duration // since the application was started
+	App  string
+	Took time.Duration // since the application was started
 }
 
 // Exit says that something has ended that was started for the desktop.

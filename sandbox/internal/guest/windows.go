@@ -49,15 +49,6 @@ func (d *desk) class(window xproto.Window) (instance, class string) {
 	return instance, class
 }
 
-// title returns what a window calls itself.
-func (d *desk) title(window xproto.Window) string {
-	title := d.property(window, d.atoms["_NET_WM_NAME"])
-	if len(title) == 0 {
-		title = d.property(window, xproto.AtomWmName)
-	}
-	return strings.ToValidUTF8(string(title), "\ufffd")
-}
-
 // hasManager reports whether a window manager has announced itself: the root window names a
 // window that names itself.
 func (d *desk) hasManager() bool {
